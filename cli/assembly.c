@@ -1,7 +1,8 @@
-/* assembly.c: what a C compiler makes of kernels. In: their sources, as the library wrote them for a CPU.
- * Out: the assembly of each, without the directives of the assembler; an instruction ends with the line of
- * the source that it is of, "\t# 12". All are compiled in one file, each under a name of its own. The
- * compiler is $TG_CC or cc; the library's own may have other flags. */
+/* assembly.c: the assembly that a C compiler makes of kernels. In: their sources, as the library wrote them
+ * for a CPU. Out: the assembly of each kernel, without the assembler's directives. Each instruction is
+ * followed by the number of the source line that it comes from, "\t# 12". All kernels are compiled in one
+ * file, each under a name of its own. The compiler is $TG_CC or cc; the library may compile its kernels with
+ * other flags. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "viz.h"
@@ -21,7 +22,7 @@ static bool sources_put(const char *path, const char *const *source, const char 
   return f && fclose(f) == 0 && prelude;
 }
 
-/* The number of the file that the compiler calls by this name; -1: there is none. */
+/* Returns the number that .file directives give to the file of this name; -1: there is none. */
 static int file_number(const char *all, const char *name) {
   for (const char *at = all; (at = strstr(at, "\t.file")); at++) {
     const char *quote = strchr(at, '"'), *end = strchr(at, '\n');
@@ -32,21 +33,22 @@ static int file_number(const char *all, const char *name) {
   return -1;
 }
 
-/* The line of file number `file` that a directive names; 0: of another file; -1: it names none. */
+/* Returns the line that a .loc directive names in file `file`; 0: of another file; -1: it is no .loc
+ * directive. */
 static int line_named(const char *at, int file) {
   int of, line;
   if (strncmp(at, "\t.loc", 5) || sscanf(at, "\t.loc%*[ \t]%d %d", &of, &line) != 2) return -1;
   return of == file ? line : 0;
 }
 
-/* Labels of the debugger, at which nothing jumps. */
+/* Returns whether the text is a label that only a debugger uses: no instruction jumps to it. */
 static bool debug_label(const char *at) {
   return !strncmp(at, ".LVL", 4) || !strncmp(at, ".LBB", 4) || !strncmp(at, ".LBE", 4) ||
          !strncmp(at, ".LFB", 4) || !strncmp(at, ".LFE", 4) || !strncmp(at, ".Ltmp", 5) ||
          !strncmp(at, ".Lfunc_", 7);
 }
 
-/* The lines from the function's label to its end, those that begin with a directive left out. */
+/* Returns the lines from the function's label to its end, without directives; NULL: it is not there. */
 static char *function_of(const char *all, int i) {
   char label[40], end[60], name[32];
   snprintf(label, sizeof label, "\nkernel_%d_:", i);

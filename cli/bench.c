@@ -1,6 +1,6 @@
-/* bench.c: `tg bench lower`: how long the compiler itself takes, from tensor graph to C source, on one core.
- * In: programs.c. Out: a line per program. The device is NULL:C, which schedules and renders but neither
- * compiles nor runs; every run starts with empty schedule and program caches and an emptied graph. */
+/* bench.c: `tg bench lower`: measures how long the compiler itself takes from tensor graph to C source, on
+ * one core. In: programs.c. Out: a line per program. The device is NULL:C, which schedules and renders but
+ * neither compiles nor runs. Every run starts with empty schedule and program caches and an emptied graph. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "programs.h"
@@ -14,19 +14,22 @@ typedef struct Figures {
 
 enum { MAX_RUNS = 101 };
 
-static double core_now(void) { /* seconds this thread has run: other processes do not count */
+/* Seconds for which this thread has run; the time of other processes does not count. */
+static double core_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The median of `runs` cold lowerings, after one that makes parameters' state and warms the memory. */
+/* Sets *f to the median of `runs` cold lowerings. A lowering that is not counted comes first: it makes the
+ * parameters' state and warms up memory. */
 static bool measure(TgContext *ctx, int which, int n, int runs, Figures *f) {
   ProgramState *p = program_begin(ctx, which, n);
   double ms[MAX_RUNS], total = 0;
   bool ok = p && !program_step(p);
   int k = 0;
-  while (ok && k < runs && (k < 3 || total < 3000)) { /* long programs: three runs are enough */
+  /* Three runs are enough for a program that takes long. */
+  while (ok && k < runs && (k < 3 || total < 3000)) {
     tg_cache_clear(ctx);
     ok = !tg_collect(ctx);
     tg_counters_reset(ctx);

@@ -1,14 +1,15 @@
-/* bench_net.c: `tg bench net`: single convolutions, whole networks and training steps with random weights,
- * each captured once (tg_jit) and replayed. Out: a line per case: ms of the first call, compiling included,
- * the least and the median ms of a replay, multiplications and additions a second in the least. */
+/* bench_net.c: `tg bench net`: times single convolutions, whole networks and training steps with random
+ * weights, each captured once (tg_jit) and replayed. Out: a line per case: ms of the first call, compiling
+ * included; the least and the median ms of a replay; and the multiplications and additions per second in the
+ * fastest replay. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "programs.h"
 #include "tg_nn.h"
 #include <stdlib.h>
 
-/* ---- a network whose layers are made when its function first runs, and found again in the same order later
- */
+/* ---- a network. Its layers are made when its function first runs; later runs find them in the same
+ * order. */
 typedef struct Net {
   TgContext *ctx;
   TgConv2d *conv;
@@ -16,7 +17,7 @@ typedef struct Net {
   TgLinear head;
   int nconv, nnorm, at_conv, at_norm;
   bool made;
-  double flops; /* of the run that made it */
+  double flops; /* counted in the run that makes the layers */
   const struct Case *c;
   TgOptim *opt;
   TgTensor *label;
@@ -25,8 +26,8 @@ typedef struct Net {
 typedef struct Case {
   const char *name;
   TgTensor *(*run)(Net *n, TgTensor *x);
-  int64_t batch, channels, size; /* of the input */
-  int64_t a[5];                  /* run's own */
+  int64_t batch, channels, size; /* sizes of the input */
+  int64_t a[5];                  /* meaning depends on run */
   bool learns;
 } Case;
 
@@ -64,13 +65,13 @@ static TgTensor *halved(TgTensor *x) {
   return tg_max_pool2d(x, .kernel = TG_SIZES(3), .stride = TG_SIZES(2), .padding = TG_SIZES(1));
 }
 
-/* ---- single layers; a: channels out, kernel, stride, groups */
+/* ---- single layers; a: output channels, kernel, stride, groups */
 static TgTensor *one_conv(Net *n, TgTensor *x) {
   const int64_t *a = n->c->a;
   return conv(n, x, a[0], (int)a[1], (int)a[2], (int)a[3]);
 }
 
-static TgTensor *one_dilated(Net *n, TgTensor *x) { /* a: channels out, kernel, dilation */
+static TgTensor *one_dilated(Net *n, TgTensor *x) { /* a: output channels, kernel, dilation */
   const int64_t *a = n->c->a;
   if (!n->made) {
     TgConvOptions o = {.size = sizeof o, .dilation = TG_SIZES((int)a[2])};
@@ -122,7 +123,7 @@ static TgTensor *relu6(TgTensor *x) { return tg_minimum(tg_relu(x), tg_full(tg_c
 static TgTensor *mobilenet2(Net *n, TgTensor *x) {
   static const int block[7][4] = {
       {1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
-      {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}; /* wider, out, times, stride */
+      {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}; /* expansion, channels out, repetitions, stride */
   TgTensor *h = relu6(conv_norm(n, x, 32, 3, 2, 1));
   for (int b = 0; b < 7; b++)
     for (int i = 0; i < block[b][2]; i++) {
@@ -150,8 +151,8 @@ static TgTensor *densenet121(Net *n, TgTensor *x) {
   return head(n, tg_relu(norm(n, h)));
 }
 
-/* four convolutions, two of them normalised and halved, and a linear layer: a small network for 28x28 digits
- */
+/* Four convolutions, two of them followed by a batch norm and a pooling that halves the sides, and a linear
+ * layer: a small network for 28x28 digits. */
 static TgTensor *digits(Net *n, TgTensor *x) {
   static const int io[4][2] = {{32, 5}, {32, 5}, {64, 3}, {64, 3}};
   for (int i = 0; i < 4; i++) {
@@ -197,7 +198,7 @@ static const Case cases[] = {
     {"resnet18-step", resnet18, 32, 3, 64, {0}, true},
 };
 
-/* the programs of programs.c that people would run */
+/* The programs of programs.c that people would run. */
 static const char *const programs[] = {"mlp-step", "cnn-step", "gpt-step", "gpt2-64"};
 
 enum { NCASE = sizeof cases / sizeof *cases, NPROGRAM = sizeof programs / sizeof *programs, MAX_RUNS = 1001 };
@@ -230,7 +231,8 @@ static TgTensor *pixels(TgContext *ctx, const Case *c) {
   return t;
 }
 
-/* Layers, in memory, and what training needs. The graph of this run is dropped unrealized. */
+/* Makes the layers and computes their initial values; if the case trains, also makes labels and an optimiser.
+ * The graph of this run is dropped unrealized. */
 static bool net_make(Net *n, TgTensor *x) {
   TgTensor *param[4 * MOST_LAYERS + 2];
   int nparam = 0, nlearned;
@@ -284,7 +286,8 @@ typedef struct Figures {
   uint64_t launches, fallbacks;
 } Figures;
 
-/* The first call, the one that captures, then replays: about two seconds of them. */
+/* Times the first call, then skips the call that captures and one more, then times replays for about two
+ * seconds. Frees jit. */
 static bool replays(TgContext *ctx, TgJit *jit, TgTensor *const *in, int nin, int nout, int runs,
                     Figures *f) {
   static double ms[MAX_RUNS];

@@ -1,16 +1,17 @@
-/* bench_ops.c: `tg bench ops`: single operations, each captured once and replayed without waiting between: at
- * the sizes that fill a GPU, or with --small at those that people run on a few cores. Out: a line per case:
- * us of a replay, GB/s and Gflop/s of what it reads, writes and computes at least. tools/gpu-check and
- * tools/bench set the same cases beside PyTorch's by name. */
+/* bench_ops.c: `tg bench ops`: times single operations, each captured once and replayed without waiting
+ * between replays. The sizes fill a GPU or, with --small, are those that people run on a few cores. Out: a
+ * line per case: us of a replay, and GB/s and Gflop/s, counted from the least that the case must read, write
+ * and compute. tools/gpu-check and tools/bench run PyTorch on the same cases, matched by name. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "tg_nn.h"
 
 enum { MOST_INPUTS = 3, MOST_DIMS = 4, GROUPS = 8 };
 
-/* dims: of each input, to the first 0; an input without any has the first one's. PRODUCT: each result is a
- * sum of as many products as the first input's last axis is long. SMALL: for a few cores. PICTURES: (n, c, h,
- * w); for a slow device they have fewer points, an even number a side, and as many channels. */
+/* dims: the dimensions of each input, ended by a 0; an input without dimensions has those of the first input.
+ * PRODUCT: each element of the result is a sum of n products, where n is the last dimension of the first
+ * input. SMALL: a case for a few cores. PICTURES: inputs are (n, c, h, w); with --divide only the sides
+ * shrink, and they stay even. */
 typedef struct Case {
   const char *name;
   TgTensor *(*run)(TgTensor *const *in);
@@ -44,7 +45,7 @@ static TgTensor *cumsum_flat(TgTensor *const *in) { return tg_cumsum(in[0], 0); 
 
 static TgTensor *matmul(TgTensor *const *in) { return tg_matmul(in[0], in[1]); }
 
-/* products of a matrix with itself */
+/* Products of a matrix with its own transpose. */
 static TgTensor *gram_rows(TgTensor *const *in) { return tg_matmul(in[0], tg_transpose(in[0], 0, 1)); }
 
 static TgTensor *gram_columns(TgTensor *const *in) { return tg_matmul(tg_transpose(in[0], 0, 1), in[0]); }
@@ -67,7 +68,8 @@ static TgTensor *linear(TgTensor *const *in) { return tg_linear(in[0], in[1], NU
 
 static TgTensor *sine(TgTensor *const *in) { return tg_sin(in[0]); }
 
-/* What a factor of products is made of: as wide a choice as people write before a matmul or a convolution. */
+/* Operations that compute an operand of a product, chosen from those that people write before a matmul or a
+ * convolution. */
 static TgTensor *relu_matmul(TgTensor *const *in) { return tg_matmul(tg_relu(in[0]), in[1]); }
 
 static TgTensor *conv3(TgTensor *x, TgTensor *w) { return tg_conv2d(x, w, .padding = TG_SIZES(1)); }
@@ -87,7 +89,7 @@ static TgTensor *enlarge_conv(TgTensor *const *in) {
   return conv3(tg_interpolate(in[0], 2, size, .mode = TG_NEAREST), in[1]);
 }
 
-/* (n, c, h, w) as (n, 8, c / 8, h, w) */
+/* Reshapes (n, c, h, w) to (n, 8, c / 8, h, w). */
 static TgTensor *in_groups(TgTensor *x) {
   return tg_reshape(x, TG_SHAPE(tg_dim(x, 0), GROUPS, -1, tg_dim(x, 2), tg_dim(x, 3)));
 }
@@ -105,7 +107,7 @@ static TgTensor *shuffle_conv(TgTensor *const *in) {
 
 static TgTensor *sort(TgTensor *const *in) { return tg_sort(in[0], NULL); }
 
-/* rows of a table, by indices that are spread over it */
+/* Reads rows of a table at indices that are spread over it. */
 static TgTensor *embedding(TgTensor *const *in) {
   const int64_t rows = tg_dim(in[0], 0), n = tg_dim(in[1], 0);
   TgTensor *index = tg_mod_scalar(tg_mul_scalar(tg_arange(tg_context(in[0]), 0, n), 7919), rows);
@@ -189,7 +191,7 @@ static int64_t divided(int64_t dim, int64_t divide) { return dim / divide > 0 ? 
 
 static double bytes_of(const TgTensor *t) { return (double)tg_numel(t) * (double)tg_dtype_size(tg_dtype(t)); }
 
-/* the inputs, and what the case moves and computes at least */
+/* Makes the inputs, and counts what the case moves and computes at least. */
 static bool inputs(TgContext *ctx, const Case *c, int64_t divide, TgTensor **in, Figures *f) {
   for (int i = 0; i < c->nin; i++) {
     const int64_t *dims = c->dims[i][0] ? c->dims[i] : c->dims[0];
@@ -210,7 +212,8 @@ static bool inputs(TgContext *ctx, const Case *c, int64_t divide, TgTensor **in,
   return true;
 }
 
-/* Replays enough for some ms are timed together, and the best of some such samples counts. */
+/* Times several samples of about 20 ms, each of enough replays to fill that time. The fastest sample
+ * counts. */
 static bool measure(TgContext *ctx, const Case *c, int64_t divide, Figures *f) {
   TgTensor *in[MOST_INPUTS] = {NULL};
   bool ok = !tg_scope_begin(ctx) && inputs(ctx, c, divide, in, f);

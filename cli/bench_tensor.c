@@ -1,6 +1,6 @@
-/* bench_tensor.c: `tg bench tensor`: operations that depend on data or on order, warm, each beside a plain C
- * loop that does the same on the same data in one thread. Out: a line per case: ms of both (medians), their
- * ratio, the most memory that the device held meanwhile. */
+/* bench_tensor.c: `tg bench tensor`: times operations that depend on data or on order, warm, and compares
+ * each with a plain C loop that does the same on the same data in one thread. Out: a line per case: ms of
+ * both (medians), their ratio, and the largest amount of memory that the device held meanwhile. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static uint32_t next_random(void) {
   return (uint32_t)(seed >> 32);
 }
 
-/* ---- the C side */
-static void plain_sort(const Bench *m) { /* radix, 11 bits a pass, all counts in one reading */
+/* ---- the plain C loops */
+static void plain_sort(const Bench *m) { /* radix sort, 11 bits a pass; one reading counts all digits */
   static uint32_t count[3][2048];
   uint32_t *k = m->a, *to = m->b;
   int32_t *i = m->i, *ito = m->j;
@@ -59,7 +59,7 @@ static void plain_sort(const Bench *m) { /* radix, 11 bits a pass, all counts in
     m->y[n] = m->x[i[n]];
 }
 
-/* a heap of the best so far, the worst on top; then sorted by taking the worst away */
+/* Keeps the largest values so far in a heap with the smallest of them on top, then sorts them. */
 static void plain_topk(const Bench *m) {
   for (int r = 0; r < ROWS; r++) {
     const float *x = m->x + (int64_t)r * VOCAB;
@@ -84,7 +84,7 @@ static void plain_topk(const Bench *m) {
       v[at] = x[c];
       id[at] = c;
     }
-    for (int o = 0; o < TOP; o++) { /* insertion: few */
+    for (int o = 0; o < TOP; o++) { /* insertion sort, because there are few */
       int at = o;
       float y = v[o];
       int32_t k = id[o];
@@ -113,7 +113,7 @@ static void plain_embedding(const Bench *m) {
       m->y[(int64_t)m->i[t] * WIDE + c] += m->x[t * WIDE + c];
 }
 
-/* ---- ours: the inputs stay, the result is made again in each scope */
+/* ---- our operations. Inputs are kept; the result is computed anew in each scope. */
 static TgTensor *our_sort(TgTensor **in) { return tg_sort(in[0], NULL); }
 
 static TgTensor *our_topk(TgTensor **in) { return tg_topk(in[0], TOP, NULL); }
@@ -167,9 +167,9 @@ static bool measure(TgContext *ctx, const Case *c, Bench *m, int runs, Row *row)
   TgTensor *in[3] = {0};
   double ours[64], plain[64];
   bool ok = inputs(ctx, c, m, in);
-  for (int k = -1; ok && k < runs; k++) { /* the first run makes the kernels */
+  for (int k = -1; ok && k < runs; k++) { /* the first run, which is not counted, makes the kernels */
     TgTensor *y = NULL;
-    ok = !tg_collect(ctx); /* or the value of the last run would be found */
+    ok = !tg_collect(ctx); /* otherwise the last run's value would be reused */
     TG_SCOPE(ctx) {
       y = ok ? c->ours(in) : NULL;
       tg_counters_reset(ctx);

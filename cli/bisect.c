@@ -1,8 +1,8 @@
-/* bisect.c: `tg bisect PROGRAM ARGS..`: what makes a program wrong. In: a program that links the library and
- * says by its exit code whether its result is right. Out: which of fusion, opts, device and passes the result
- * hangs on; and the one fusion, opt or rule firing that makes it wrong: of a fusion its stages, of an opt its
- * kernel, of a rule its name, file, line and pass. The library numbers all three, and does no more than a
- * limit says. */
+/* bisect.c: `tg bisect PROGRAM ARGS..`: finds what makes a program wrong. In: a program that links the
+ * library and says by its exit code whether its result is right. Out: which of fusion, opts, device and
+ * passes make the difference, and the one fusion, opt or rule firing that makes the result wrong. A fusion is
+ * named with its stages, an opt with its kernel, a rule with its file, line and pass. The library numbers
+ * fusions, opts and firings, and applies no more of them than a limit allows. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "program.h"
@@ -13,8 +13,9 @@
 
 enum { MOST_CHOICES = 1 << 28 };
 
-/* Settings of the environment that a run has, name and value by turns. The program prints to where `trace`
- * says, NULL: nowhere. Once somebody asked for an end, nothing runs any more. */
+/* Runs the program with some environment variables, given as name, value, .., NULL. Its stderr is written to
+ * the file `trace`; NULL: discarded. Returns its exit code. Once somebody has asked this process to end, no
+ * further run is started. */
 static int run_with(char **argument, const char *const *setting, const char *trace) {
   if (program_asked()) return CLI_INTERRUPTED;
   pid_t pid = program_fork();
@@ -42,8 +43,8 @@ static bool right_with_limit(char **argument, const char *name, int64_t limit) {
   return right_with(argument, name, text);
 }
 
-/* Right with `good` of what the variable limits, wrong with one more: *good + 1 is the first that is too
- * many. False: it is not that alone. */
+/* Finds a limit *good with which the program is right, while it is wrong with *good + 1. Returns false if
+ * this limit alone does not decide, or if the search was interrupted. */
 static bool limit_found(char **argument, const char *name, int64_t *good) {
   int64_t low = 0, high = 1;
   if (!right_with_limit(argument, name, 0)) return false;
@@ -62,7 +63,7 @@ static bool limit_found(char **argument, const char *name, int64_t *good) {
   return !program_asked();
 }
 
-/* What the program prints with this limit and what TG_TRACE is given here: a path of the folder. */
+/* Runs the program with this limit and with TG_TRACE=trace. Its stderr is written to the file `path`. */
 static void traced(char **argument, const char *name, int64_t limit, const char *trace, const char *path) {
   char text[32];
   snprintf(text, sizeof text, "%lld", (long long)limit);
@@ -72,8 +73,8 @@ static void traced(char **argument, const char *name, int64_t limit, const char 
 /* ---- rules */
 static bool is_firing(const char *line) { return strstr(line, " => ") && strstr(line, ".rules:"); }
 
-/* The first firing that only the longer trace has, with the line above it that names the pass. Rules that
- * lowering needs are in both. */
+/* Prints the first firing that only the longer trace has, and the line above it that names the pass. Firings
+ * that lowering needs are in both traces. */
 static void firing_say(const char *shorter, const char *longer) {
   FILE *f = fopen(shorter, "r"), *g = fopen(longer, "r");
   char *was = NULL, *now = NULL, *pass = NULL;
@@ -105,7 +106,7 @@ static void rule_say(char **argument, const char *folder, int64_t good) {
 }
 
 /* ---- opts and fusions */
-/* The line of this choice: its number, what it is, and what it is made from. */
+/* Prints the trace's line for this choice: its number, what it is, and what it is made from. */
 static void choice_say(FILE *f, const char *kind, int64_t number) {
   char begins[60], *line = NULL;
   size_t cap = 0;
@@ -128,7 +129,8 @@ static void one_choice_say(char **argument, const char *folder, const char *name
   unlink(path);
 }
 
-/* Of fusions, opts and rules the one without which, and all after it, the result is right. */
+/* For each of fusions, opts and rules, prints the first one with which the result becomes wrong. Returns how
+ * many were found. */
 static int limits_say(char **argument) {
   static const struct {
     const char *name, *kind;
@@ -152,8 +154,8 @@ static int limits_say(char **argument) {
   return found;
 }
 
-/* Each pass of the scheduler is left out in turn; those that it cannot do without end the program with an
- * error. */
+/* Leaves out each pass of the scheduler in turn, and prints those without which the result is right. A
+ * program that cannot do without a pass ends with an error. Returns how many were found. */
 static int passes_say(char **argument) {
   const char *stage, *pass;
   int found = 0;

@@ -1,5 +1,6 @@
-/* boxes.c: the boxes that a detector found. In: its outputs, in one of a table of formats. Out: corners,
- * class and score of each box, the overlapping ones of a class left out; frames drawn into a picture. */
+/* boxes.c: decodes the boxes that a detector found. In: its outputs, in one of a table of formats. Out:
+ * corners, class and score of each box, without those that a better box of the class overlaps; frames drawn
+ * into a picture. */
 #include "boxes.h"
 #include "draw.h"
 #include <math.h>
@@ -13,6 +14,7 @@ typedef struct Decoding {
   Boxes *out;
 } Decoding;
 
+/* Appends a box whose score is high enough. Returns false if out of memory. */
 static bool put(const Decoding *d, Box b) {
   Boxes *o = d->out;
   if (!(b.score >= d->score) || !isfinite(b.x0 + b.y0 + b.x1 + b.y1)) return true;
@@ -33,7 +35,7 @@ static Box of_centre(double x, double y, double w, double h) {
 
 static int class_of(double v) { return v >= 0 && v < 1e9 ? (int)v : -1; }
 
-/* The index of the largest of n scores, which have this stride. */
+/* Returns the index of the largest of n scores that lie `step` elements apart. */
 static int best_of(const double *at, int64_t n, int64_t step) {
   int64_t best = 0;
   for (int64_t i = 1; i < n; i++)
@@ -42,7 +44,7 @@ static int best_of(const double *at, int64_t n, int64_t step) {
 }
 
 /* ---- the formats */
-/* The output (boxes, 4): the one whose name says so, where there are several. */
+/* Returns the output (boxes, 4), preferably one whose name contains "box". */
 static const BoxValues *boxes_output(const Decoding *d) {
   for (int i = 0; i < d->n; i++)
     if (strstr(d->v[i].name, "box") && d->v[i].ndim == 2 && d->v[i].dims[1] == 4) return &d->v[i];
@@ -51,7 +53,7 @@ static const BoxValues *boxes_output(const Decoding *d) {
   return NULL;
 }
 
-/* The output of scores (boxes, classes) beside that of boxes. */
+/* Returns the output of scores, (boxes, classes), for the output of boxes. */
 static const BoxValues *scores_beside(const Decoding *d, const BoxValues *boxes) {
   for (int i = 0; i < d->n; i++)
     if (&d->v[i] != boxes && d->v[i].ndim == 2 && d->v[i].dims[0] == boxes->dims[0]) return &d->v[i];
@@ -142,8 +144,8 @@ static bool nms(const Decoding *d) {
   return true;
 }
 
-/* Of each box: centre and size in pixels, an objectness where `first` is 5, then scores. The strides are
- * those from one box to the next, and from one number of a box to the next. */
+/* Each box: centre and size in pixels, an objectness if `first` is 5, then scores. next_box and next are the
+ * strides from one box, and from one number of a box, to the next. */
 static bool yolo(const Decoding *d, int64_t boxes, int64_t next_box, int64_t next, int first,
                  int64_t classes) {
   for (int64_t i = 0; i < boxes; i++) {
@@ -171,7 +173,7 @@ static bool yolov8(const Decoding *d) {
   return yolo(d, d->v->dims[1], 1, d->v->dims[1], 4, d->v->dims[0] - 4);
 }
 
-/* What a shape may mean, the likelier first. */
+/* The formats, in the order in which an output's shape is tried: the likelier first. */
 static const struct {
   const char *name, *about;
   bool (*fits)(const Decoding *d), (*decode)(const Decoding *d);
@@ -195,7 +197,7 @@ bool boxes_kind(int i, const char **name, const char **about) {
   return true;
 }
 
-/* ---- of each class, those that no better one covers */
+/* ---- for each class, the boxes that no better box covers */
 static int by_score(const void *a, const void *b) {
   double x = ((const Box *)a)->score, y = ((const Box *)b)->score;
   return (x < y) - (x > y);
@@ -238,7 +240,7 @@ const char *boxes_of(const char *kind, const BoxValues *v, int n, double wide, d
 }
 
 /* ---- drawing */
-/* Classes that follow each other are far apart on the circle of hues. */
+/* Neighbouring class numbers get hues that are far apart. */
 static Colour colour_of(int class) {
   double hue = fmod((class < 0 ? -class : class) * 0.618033988749895 + 0.1, 1) * 6;
   Colour c;

@@ -1,8 +1,8 @@
-/* chat.c: `tg chat`: a conversation with a language model. In: a gguf file, lines of a terminal or a pipe.
- * Out: replies as they come. The file's own template makes a prompt of the messages; a file without one goes
- * on with the text. Ctrl-C ends a reply; at the prompt a second one leaves. */
+/* chat.c: `tg chat`: a conversation with a language model. In: a gguf file, and lines from a terminal or a
+ * pipe. Out: replies as they are made. The file's own template makes a prompt of the messages; without a
+ * template the model continues the text. Ctrl-C ends a reply; at the prompt, a second Ctrl-C leaves. */
 #define _DEFAULT_SOURCE
-#include "llm.h"
+#include "sight.h"
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -25,17 +25,25 @@ typedef struct ChatOptions {
 
 #define NO_TEXT "a 0 byte, which no message has"
 
+/* A picture, and the number of the message in which it is shown, before the text. */
+typedef struct ChatPicture {
+  Picture picture;
+  size_t message;
+} ChatPicture;
+
 typedef struct Chat {
   LlmSession s;
-  TgTemplate *template_; /* NULL: the text goes on */
-  TgMessage *message;    /* both of their texts are ours */
+  TgTemplate *template_; /* NULL: the model continues the text */
+  TgMessage *message;    /* this file owns both texts of each message */
   size_t n, cap;
+  ChatPicture picture[LLM_PICTURES]; /* in the order of their messages */
+  size_t npictures;
   char *reply;
   size_t reply_n, reply_cap;
   char *line;
   size_t line_cap;
 #ifdef TG_HAVE_EDIT
-  EditLine *edit; /* NULL: lines are read as they come */
+  EditLine *edit; /* NULL: plain lines are read */
   History *history;
 #endif
 } Chat;
@@ -54,6 +62,12 @@ static bool message_put(Chat *c, const char *role, const char *content) {
   return m.role && m.content;
 }
 
+/* Drops the pictures of message n and of all messages after it. */
+static void pictures_drop(Chat *c, size_t n) {
+  while (c->npictures && c->picture[c->npictures - 1].message >= n)
+    free(c->picture[--c->npictures].picture.rgb);
+}
+
 static void message_drop(Chat *c) {
   TgMessage *m = &c->message[--c->n];
   free((char *)(uintptr_t)m->role);
@@ -63,9 +77,25 @@ static void message_drop(Chat *c) {
 static void messages_clear(Chat *c) {
   while (c->n)
     message_drop(c);
+  pictures_drop(c, 0);
 }
 
-/* The system's message is the first. */
+/* Reads a picture for the next message. Returns false if it failed; the reason was printed. */
+static bool picture_put(Chat *c, const char *path) {
+  ChatPicture *p = &c->picture[c->npictures];
+  if (!c->s.sight.vision)
+    return cli_refuse(0, "chat", "pictures want --mmproj FILE, the gguf file of what reads them");
+  if (c->npictures == LLM_PICTURES)
+    return cli_refuse(0, "chat", "there are %d pictures, and no more can be: /clear begins anew",
+                      LLM_PICTURES);
+  const char *why = picture_read(path, &p->picture);
+  if (why) return cli_refuse(0, "chat", "%s: %s", path, why);
+  p->message = c->n;
+  c->npictures++;
+  return true;
+}
+
+/* Begins anew, with this text (if not empty) as the system's message, which is the first. */
 static bool system_set(Chat *c, const char *text) {
   messages_clear(c);
   return !*text || message_put(c, "system", text);
@@ -87,8 +117,8 @@ static void piece(const char *text, size_t n, void *user) {
   c->reply[c->reply_n] = 0;
 }
 
-/* What the model is given, to be freed: by the template, or the messages one after the other. */
-static char *prompt_of(Chat *c, size_t *n) {
+/* Returns the prompt, to be freed: by the template, or the messages' texts one after another. */
+static char *plain_prompt(Chat *c, size_t *n) {
   if (c->template_) {
     const char *text = tg_template_chat(c->template_, c->s.tokenizer, c->message, c->n, n);
     char *copy = text ? malloc(*n + 1) : NULL;
@@ -104,14 +134,91 @@ static char *prompt_of(Chat *c, size_t *n) {
   return all;
 }
 
-/* A line of the user, and the reply to it. What fails leaves the conversation as it was. */
-static bool turn(Chat *c, const char *line) {
+/* Returns how many pictures message i has. */
+static size_t pictures_of(const Chat *c, size_t i) {
   size_t n = 0;
-  bool ok = message_put(c, "user", line);
-  char *prompt = ok ? prompt_of(c, &n) : NULL;
-  c->reply_n = 0;
-  ok = prompt && llm_reply(&c->s, prompt, n, c->template_ != NULL, piece, c);
+  for (size_t k = 0; k < c->npictures; k++)
+    n += c->picture[k].message == i;
+  return n;
+}
+
+/* Writes a special token that the template may use, as a member of JSON. */
+static void token_json(FILE *f, const Chat *c, const char *name, TgTokenRole role) {
+  char text[200];
+  size_t n = 0;
+  const char *token = tg_token_text(c->s.tokenizer, tg_token_special(c->s.tokenizer, role), &n);
+  snprintf(text, sizeof text, "%.*s", (int)(n < sizeof text ? n : 0), token ? token : "");
+  fprintf(f, ", \"%s\": ", name);
+  cli_json_text(f, text);
+}
+
+/* Writes the conversation as JSON for the template; each content is a list of parts. */
+static void list_json(FILE *f, const Chat *c) {
+  fputs("{\"messages\": [", f);
+  for (size_t i = 0; i < c->n; i++) {
+    char *text = llm_sight_text(&c->s, c->message[i].content, strlen(c->message[i].content));
+    fputs(i ? ", {\"role\": " : "{\"role\": ", f);
+    cli_json_text(f, c->message[i].role);
+    fputs(", \"content\": [", f);
+    for (size_t k = pictures_of(c, i); k; k--)
+      fputs("{\"type\": \"image\"}, ", f);
+    fputs("{\"type\": \"text\", \"text\": ", f);
+    cli_json_text(f, text ? text : "");
+    fputs("}]}", f);
+    free(text);
+  }
+  fputs("], \"add_generation_prompt\": true", f);
+  token_json(f, c, "bos_token", TG_TOKEN_BOS);
+  token_json(f, c, "eos_token", TG_TOKEN_EOS);
+  fputs("}", f);
+}
+
+static char *list_prompt(Chat *c, size_t *n) {
+  char *json = NULL;
+  size_t length;
+  FILE *f = open_memstream(&json, &length);
+  if (f) list_json(f, c);
+  const char *text = f && !fclose(f) ? tg_template_render(c->template_, json, n) : NULL;
+  char *copy = text ? malloc(*n + 1) : NULL;
+  if (copy) memcpy(copy, text, *n + 1);
+  free(json);
+  return copy;
+}
+
+/* Returns the prompt with a mark for each picture, to be freed. */
+static char *shown_prompt(Chat *c, size_t *n) {
+  if (c->template_ && c->s.sight.lists) return list_prompt(c, n);
+  TgMessage *all = c->message, *marked = calloc(c->n + 1, sizeof *marked);
+  bool ok = marked != NULL;
+  for (size_t i = 0; ok && i < c->n; i++) {
+    const char *text = all[i].content;
+    marked[i] = (TgMessage){all[i].role, llm_sight_message(&c->s, pictures_of(c, i), text, strlen(text))};
+    ok = marked[i].content != NULL;
+  }
+  c->message = marked;
+  char *prompt = ok ? plain_prompt(c, n) : NULL;
+  c->message = all;
+  for (size_t i = 0; marked && i < c->n; i++)
+    free((char *)(uintptr_t)marked[i].content);
+  free(marked);
+  return prompt;
+}
+
+static bool answered(Chat *c) {
+  size_t n = 0;
+  LlmShown shown[LLM_PICTURES] = {{0}};
+  for (size_t i = 0; i < c->npictures; i++)
+    shown[i].picture = &c->picture[i].picture;
+  char *prompt = c->s.sight.vision ? shown_prompt(c, &n) : plain_prompt(c, &n);
+  bool ok = prompt && llm_reply(&c->s, prompt, n, c->template_ != NULL, shown, c->npictures, piece, c);
   free(prompt);
+  return ok;
+}
+
+/* Adds a line of the user and the reply to it. If this fails, the conversation is as before. */
+static bool turn(Chat *c, const char *line) {
+  c->reply_n = 0;
+  bool ok = message_put(c, "user", line) && answered(c);
   putchar('\n');
   fflush(stdout);
   if (!ok) {
@@ -178,6 +285,7 @@ static void say_help(Chat *c, const char *rest) {
         "/clear         begin anew\n"
         "/save FILE     keep the conversation\n"
         "/load FILE     go on with one\n"
+        "/picture FILE  shown with the next message\n"
         "/seed N        of the next replies\n"
         "/stats         what the last reply took\n"
         "/bye           leave; Ctrl-D and a second Ctrl-C too\n",
@@ -204,6 +312,13 @@ static void do_save(Chat *c, const char *rest) { save(c, rest); }
 
 static void do_load(Chat *c, const char *rest) { load(c, rest); }
 
+static void do_picture(Chat *c, const char *rest) {
+  const ChatPicture *p = &c->picture[c->npictures];
+  if (picture_put(c, rest))
+    fprintf(stderr, "%s: %d x %d pixels, %lld tokens\n", rest, p->picture.width, p->picture.height,
+            (long long)tg_vision_tokens(c->s.sight.vision));
+}
+
 static void do_seed(Chat *c, const char *rest) {
   int64_t seed;
   if (cli_whole(rest, 0, INT64_MAX, &seed))
@@ -215,10 +330,10 @@ static void do_seed(Chat *c, const char *rest) {
 static const struct {
   const char *name;
   void (*run)(Chat *c, const char *rest);
-  bool needs; /* something behind it */
-} commands[] = {{"/help", say_help, false},  {"/system", do_system, true}, {"/clear", do_clear, false},
-                {"/save", do_save, true},    {"/load", do_load, true},     {"/seed", do_seed, true},
-                {"/stats", say_stats, false}};
+  bool needs; /* the command needs an argument */
+} commands[] = {{"/help", say_help, false},   {"/system", do_system, true},  {"/clear", do_clear, false},
+                {"/save", do_save, true},     {"/load", do_load, true},      {"/seed", do_seed, true},
+                {"/stats", say_stats, false}, {"/picture", do_picture, true}};
 
 static void command(Chat *c, const char *line) {
   size_t n = strcspn(line, " ");
@@ -242,7 +357,7 @@ static char *edit_prompt(EditLine *e) {
   return text;
 }
 
-/* The editor leaves out what is no character of the locale, so it wants one of UTF-8. */
+/* The editor drops bytes that are no characters of the locale, so it needs one with UTF-8. */
 static bool locale_begin(void) {
   static const char *const names[] = {"", "C.UTF-8", "en_US.UTF-8"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -299,7 +414,7 @@ static bool line_plain(Chat *c, size_t *n) {
   return count > 0;
 }
 
-/* Into c->line, n bytes. */
+/* Reads a line of n bytes into c->line. Returns false at the end of input or if interrupted. */
 static bool line_read(Chat *c, size_t *n) {
 #ifdef TG_HAVE_EDIT
   if (c->edit) return line_edited(c, n);
@@ -307,8 +422,8 @@ static bool line_read(Chat *c, size_t *n) {
   return line_plain(c, n);
 }
 
-/* The next line, its newline taken off. NULL: the user leaves. The first Ctrl-C at the prompt only says how.
- */
+/* Returns the user's next line, without its newline; NULL: the user leaves. The first Ctrl-C at the prompt
+ * only tells how to leave. */
 static const char *next_line(Chat *c) {
   for (;;) {
     size_t n = 0;
@@ -325,7 +440,7 @@ static const char *next_line(Chat *c) {
     line[strcspn(line, "\r\n")] = 0;
     if (!*line) continue;
     bool leaves = !strcmp(line, "/bye") || !strcmp(line, "/exit") || !strcmp(line, "/quit");
-    if (leaves) llm_interrupts_reset(&c->s); /* an earlier Ctrl-C is not why */
+    if (leaves) llm_interrupts_reset(&c->s); /* an earlier Ctrl-C is not the reason for leaving */
     if (leaves) return NULL;
     if (*line != '/') return line;
     command(c, line);
@@ -343,7 +458,7 @@ static int talk(Chat *c) {
   return llm_interrupts() ? CLI_INTERRUPTED : CLI_OK;
 }
 
-/* A pipe: all of it is one message, and the reply alone goes to stdout. */
+/* Answers a pipe: all of stdin is one message, and only the reply is written to stdout. */
 static int answer(Chat *c) {
   size_t n = 0;
   char *all = cli_read(stdin, &n);
@@ -363,7 +478,14 @@ static bool template_open(Chat *c, const ChatOptions *o) {
   const char *text = tg_llm_about(c->s.m).chat_template;
   if (o->plain || !text) return true;
   c->template_ = tg_template_new(c->s.ctx, text, strlen(text));
-  return c->template_ != NULL;
+  return c->template_ && llm_sight_template(&c->s, c->template_);
+}
+
+/* Reads the pictures of --picture, which are shown with the first message. */
+static bool pictures_open(Chat *c, const ChatOptions *o) {
+  for (int i = 0; i < o->llm.picture.n; i++)
+    if (!picture_put(c, o->llm.picture.at[i])) return false;
+  return true;
 }
 
 static int run_chat(const void *options, char **argument, int n) {
@@ -382,7 +504,7 @@ static int run_chat(const void *options, char **argument, int n) {
     cli_fail(c.s.ctx, "chat");
   else if (o->system && !system_set(&c, o->system))
     cli_refuse(0, "chat", "out of memory");
-  else
+  else if (pictures_open(&c, o))
     rc = live ? talk(&c) : answer(&c);
   messages_clear(&c);
   free(c.message), free(c.reply), free(c.line);
@@ -396,7 +518,7 @@ static const ChatOptions defaults = {.llm = LLM_USUAL};
 static const CliOption options[] = {
     CLI_TEXT_OF(ChatOptions, system, "system", "TEXT", "what the system says first"),
     CLI_FLAG_OF(ChatOptions, plain, "plain", "without the file's template: the text goes on"),
-    LLM_OPTIONS_OF(ChatOptions, llm)};
+    LLM_PICTURE_OF(ChatOptions, llm), LLM_OPTIONS_OF(ChatOptions, llm)};
 
 const CliCommand command_chat = {
     .name = "chat",

@@ -1,6 +1,6 @@
-/* cli.h: what the commands of `tg` share. A command is one CliCommand: its options stand in a table once, and
- * parsing, help, completion and the manual follow from it (options.c). Results go to stdout, progress to
- * stderr; exit codes 0 done, 1 failed, 2 wrong use, 130 interrupted. */
+/* cli.h: what the commands of `tg` share. A command is one CliCommand. Its options are listed once, in a
+ * table, from which options.c derives parsing, help, completion and the manual. Results are written to
+ * stdout, progress to stderr. The exit codes are 0 done, 1 failed, 2 wrong use, 130 interrupted. */
 #ifndef TG_CLI_H
 #define TG_CLI_H
 #include "tg.h"
@@ -11,17 +11,17 @@ typedef enum CliOptionKind {
   CLI_FLAG,  /* bool */
   CLI_WHOLE, /* int64_t within lo .. hi */
   CLI_REAL,  /* double within lo .. hi */
-  CLI_TEXT   /* const char *, of argv; value "a|b" lists all that it may be */
+  CLI_TEXT   /* const char *, of argv; a `value` of the form "a|b" lists all allowed values */
 } CliOptionKind;
 
 typedef struct CliOption {
-  const char *name; /* without its -- */
+  const char *name; /* without the leading -- */
   CliOptionKind kind;
-  size_t offset;     /* in the command's struct of options */
-  const char *value; /* what help calls its value: "N" */
+  size_t offset;     /* of the field, in the command's struct of options */
+  const char *value; /* the name of its value in help: "N" */
   const char *help;
   double lo, hi;
-  bool many; /* a text that may be given often: offset is of a CliTexts */
+  bool many; /* a text that may be given several times: offset is of a CliTexts */
 } CliOption;
 
 enum { CLI_MANY = 32 };
@@ -31,8 +31,9 @@ typedef struct CliTexts {
   const char *at[CLI_MANY];
 } CliTexts;
 
-/* arguments: as help shows them, "mnist|cifar [FOLDER]". least .. most of them (most -1: any number). run
- * gets the options, set to `defaults` and then to what was given, and the arguments that are no options. */
+/* arguments: as help shows them, "mnist|cifar [FOLDER]"; least .. most of them (most -1: any number). run
+ * receives the options, set to `defaults` and then to what was given, and the arguments that are not
+ * options. */
 typedef struct CliCommand {
   const char *name, *summary, *arguments;
   int least, most;
@@ -42,33 +43,35 @@ typedef struct CliCommand {
   const void *defaults;
   int (*run)(const void *options, char **argument, int n);
   const char *more;             /* the rest of its help */
-  const char *(*listed)(int i); /* names that an argument may be, NULL past the last; may be NULL */
-  bool program;                 /* the first argument is a program: what follows is for that */
+  const char *(*listed)(int i); /* all names that an argument may be, NULL past the last; may be NULL */
+  bool program;                 /* the first argument is a program; all words after it are the program's */
 } CliCommand;
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
-const CliCommand *cli_command(int i);                          /* NULL past the last */
-const CliCommand *cli_find(int argc, char **argv, int *words); /* by argv[1..]; how many words name it */
-int cli_run(const CliCommand *c, int argc, char **argv);       /* argv: what follows the name */
+const CliCommand *cli_command(int i); /* NULL past the last */
+/* The command that argv[1..] names; *words: how many words its name has. */
+const CliCommand *cli_find(int argc, char **argv, int *words);
+int cli_run(const CliCommand *c, int argc, char **argv); /* argv: the words after the name */
 const char *
-cli_running(void); /* the name of the command that cli_run runs, for what several commands share */
-void cli_help(FILE *to, const CliCommand *c); /* NULL: the list of commands */
-int cli_completion(const char *shell);        /* bash, zsh, fish: to stdout; CLI_USAGE: another */
-void cli_completion_json(void);               /* what a shell completes, an object per command, one a line */
-void cli_manual(const CliCommand *c);         /* a man page to stdout; NULL: of tg */
-/* the same as an object per command, one a line */
+cli_running(void); /* the name of the command that cli_run runs, for code that several commands share */
+void cli_help(FILE *to, const CliCommand *c); /* c NULL: prints the list of commands */
+/* Writes the completion script of bash, zsh or fish to stdout; CLI_USAGE: another shell. */
+int cli_completion(const char *shell);
+void cli_completion_json(void);       /* what a shell completes, as one JSON object per command, one a line */
+void cli_manual(const CliCommand *c); /* writes a man page to stdout; NULL: the page of tg itself */
+/* Writes the same facts as one JSON object per command, one a line. */
 void cli_manual_json(const CliCommand *c);
-/* The closest of the names that are close enough to be meant; NULL: none. */
+/* Returns the name that is closest to the word; NULL: none is close enough to be meant. */
 const char *cli_closest(const char *word, const char *(*name)(int i, const void *of), const void *of);
 
 /* ---- terminal.c */
-bool cli_colour(int fd); /* a terminal, and NO_COLOR is not set */
-bool cli_live(int fd);   /* a terminal on which a line can be redrawn */
-int cli_columns(int fd); /* of the terminal, else $COLUMNS, else 80 */
+bool cli_colour(int fd); /* whether it is a terminal and NO_COLOR is not set */
+bool cli_live(int fd);   /* whether it is a terminal on which a line can be redrawn */
+int cli_columns(int fd); /* the terminal's width, otherwise $COLUMNS, otherwise 80 */
 
-/* A line that a terminal sees change at most ten times a second; elsewhere a line for each tenth of the way.
- * Nothing is shown of what ends within two seconds where `late` is set. */
+/* A progress line: on a terminal it is redrawn at most ten times a second, elsewhere a line is printed for
+ * each tenth of the total. If `late` is set, nothing is shown in the first two seconds. */
 typedef struct CliProgress {
   int64_t total;
   double begin, shown;
@@ -78,26 +81,28 @@ typedef struct CliProgress {
 } CliProgress;
 
 void cli_progress_begin(CliProgress *p, int64_t at, int64_t total, bool late);
-/* head: what stands before the bar; unit: "it" gives it/s, "B" bytes in MB */
+/* head: the text before the bar; unit: "it" (shown as it/s) or "B" (bytes, shown in MB). */
 void cli_progress(CliProgress *p, int64_t at, const char *head, const char *unit);
-void cli_progress_clear(CliProgress *p); /* takes the line away, so that others can be printed */
+void cli_progress_clear(CliProgress *p); /* erases the line, so that other text can be printed */
 
-/* A line for what takes past two seconds and has no known end: reading a large file, compiling. A thread of
- * its own keeps its clock going, at most ten times a second on a terminal; elsewhere a line after two
- * seconds, and then at 10, 20, 40 .. Between begin and end nobody else writes to stderr. */
+/* A line for work that takes more than two seconds and whose end is unknown: reading a large file, compiling.
+ * A thread shows the time that has passed: on a terminal at most ten times a second, elsewhere after 2, 10,
+ * 20, 40 .. seconds. Between begin and end, no other code may write to stderr. */
 typedef struct CliWait CliWait;
 CliWait *
-cli_wait_begin(const char *what); /* what: stays until the end. NULL: no memory, or no thread: no line */
-void cli_wait_what(CliWait *w, const char *what);        /* from now on it is this that takes so long */
-void cli_wait_progress(const TgProgress *p, void *wait); /* for tg_watch_progress: a bar of the kernels */
-void cli_wait_end(CliWait *w);                           /* takes the line away; NULL is fine */
-/* For .log of a context: to stderr, after what is drawn there was taken away. */
+cli_wait_begin(const char *what); /* what: valid until the end. Returns NULL, and shows nothing, on failure */
+/* Replaces the text by the name of what takes the time from now on. */
+void cli_wait_what(CliWait *w, const char *what);
+/* For tg_watch_progress: shows how many of the kernels are done. */
+void cli_wait_progress(const TgProgress *p, void *wait);
+void cli_wait_end(CliWait *w); /* erases the line; NULL is fine */
+/* For .log of a context: erases what is drawn on stderr, then writes the text. */
 void cli_log(const char *text, void *user);
-void cli_json_text(FILE *to, const char *text);  /* quoted and escaped */
+void cli_json_text(FILE *to, const char *text);  /* writes the text quoted and escaped */
 const char *cli_count(int64_t n, char room[32]); /* "87,850" */
 const char *cli_bytes(double n, char room[32]);  /* "0.34 MiB" */
 
-/* Points as a curve of Braille dots with axes, and as SVG. y: n values, x: theirs (rising). NAN is left out.
+/* A curve, drawn as Braille dots with axes or as SVG: n values y at places x, which rise. NAN is left out.
  * Several curves share the axes; names label them. */
 typedef struct CliCurve {
   const char *name;
@@ -106,36 +111,42 @@ typedef struct CliCurve {
 } CliCurve;
 
 void cli_plot(FILE *to, const CliCurve *c, int ncurves, int columns, int rows);
-bool cli_plot_svg(const char *path, const char *title, const CliCurve *c,
-                  int ncurves); /* errno says why not */
+/* Returns false if the file cannot be written; errno says why. */
+bool cli_plot_svg(const char *path, const char *title, const CliCurve *c, int ncurves);
 
-bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out); /* a whole number in lo .. hi */
-int cli_fail(const TgContext *ctx, const char *what); /* prints the context's error; CLI_FAILED */
-/* "tg WHAT: .." to stderr; returns code */
+/* Parses a whole number in lo .. hi. Returns false if the text is none. */
+bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out);
+int cli_fail(const TgContext *ctx, const char *what); /* prints the context's error; returns CLI_FAILED */
+/* Prints "tg WHAT: .." to stderr and returns code. */
 __attribute__((format(printf, 3, 4))) int cli_refuse(int code, const char *what, const char *form, ...);
-/* Whether a file, or folder/, may come to be there, asked before hours of work; NULL may. If not it says why. */
+/* Returns whether a file, or a folder (folder/), exists or can be made at this path, before hours of work;
+ * NULL: true. If not, the reason is printed. */
 bool cli_will_write(const char *what, const char *path);
-bool cli_will_write_file(const char *what, const char *path); /* the same of what is no folder */
-/* Why not all that was written to it is there, "" where nobody knows; NULL: all is. */
+/* The same for a path that must not be a folder. */
+bool cli_will_write_file(const char *what, const char *path);
+/* Returns NULL if all that was written to f is there, otherwise the reason ("": unknown). */
 const char *cli_unwritten(FILE *f);
-void cli_refuse_after(void (*does)(void)); /* before it prints; NULL: nothing */
-void cli_sort(double *at, int n);          /* the least first */
-/* All of it, ended by a 0 byte, to be freed; NULL: errno says why, or no memory. nbytes (NULL is fine):
- * without that byte; a text that has none of its own is as long. */
+void cli_refuse_after(void (*does)(void)); /* called before cli_refuse prints; NULL: nothing is called */
+void cli_sort(double *at, int n);          /* ascending */
+/* Reads all of f. Returns the bytes and a 0 byte, to be freed; NULL: errno gives the reason, or there is no
+ * memory. nbytes (may be NULL) does not count that 0 byte: it equals strlen unless the file itself has 0
+ * bytes. */
 char *cli_read(FILE *f, size_t *nbytes);
 char *cli_read_file(const char *path, size_t *nbytes);
-/* What a file is, and what can be done with it, where `tg run` can do nothing; NULL: it may be ONNX. */
+/* For a file that `tg run` cannot run: returns what it is and what can be done with it. NULL: it may be
+ * ONNX. */
 const char *cli_not_to_run(const char *path);
-bool cli_is_safetensors(const char *path);                /* by its first bytes */
-bool links_shown(TgContext *ctx, bool json);              /* links.c: what copies between devices take */
-double cli_now(void);                                     /* seconds */
-bool cli_named(const char *name, char **argument, int n); /* name is one of them, or there are none */
-/* From now on Ctrl-C sets a flag instead of ending the process; a second one ends it. */
+bool cli_is_safetensors(const char *path);   /* decided by its first bytes */
+bool links_shown(TgContext *ctx, bool json); /* links.c: prints how long copies between devices take */
+double cli_now(void);                        /* seconds */
+/* Returns whether the arguments include name, or there are no arguments. */
+bool cli_named(const char *name, char **argument, int n);
+/* From now on Ctrl-C (or SIGTERM) sets a flag instead of ending the process. A second one ends it. */
 void cli_catch_interrupt(void);
 bool cli_interrupted(void);
 
-/* digits.c: n pictures of digits, 28x28 bytes each, drawn with random distortion; the same seed gives the
- * same ones. */
+/* digits.c: draws n pictures of digits, 28x28 bytes each, with random distortion. The same seed gives the
+ * same pictures. */
 void digits_draw(uint64_t seed, int n, uint8_t *pixels, uint8_t *labels);
 
 #define CLI_FLAG_OF(T, field, name, help)                                                                    \

@@ -1,6 +1,6 @@
-/* compile.c: `tg compile`: a model file as C. In: ONNX, or a captured program. Out: a source and a header
- * that need no library (docs/export.md), and on stdout what they take. A model is run once to be captured,
- * with random inputs of its sizes. */
+/* compile.c: `tg compile`: writes a model file as C. In: ONNX, or a captured program. Out: a source and a
+ * header that need no library (docs/export.md); on stdout, their sizes. A model is run with random inputs of
+ * its sizes, in order to capture it. */
 #include "compile_along.h"
 #include "run.h"
 #include <ctype.h>
@@ -13,7 +13,7 @@ typedef struct Options {
   bool own_math, same_bits, big_endian, stream, incbin, integers, wasm, simd, cffi, json;
 } Options;
 
-/* PATH or PATH.c -> PATH */
+/* Returns the length of the path without a .c at its end. */
 static int stem_length(const char *path) {
   size_t n = strlen(path);
   return (int)(n > 2 && !strcmp(path + n - 2, ".c") ? n - 2 : n);
@@ -53,7 +53,7 @@ static void say(const Options *o, const char *path, const TgCText *c) {
   say_files(o, path);
 }
 
-/* What the numbers of inputs and outputs stand for. */
+/* Prints what the integers of inputs and outputs mean: their scale and zero point. */
 static void say_scales(const RunModel *m) {
   double scale;
   int64_t zero;
@@ -64,7 +64,7 @@ static void say_scales(const RunModel *m) {
   }
 }
 
-/* model.onnx -> model, in the folder that is the current one. */
+/* Returns --out, or the model's name without its ending, in the current folder: DIR/model.onnx -> model. */
 static const char *path_of(const Options *o, const char *model, char *made, size_t cap) {
   if (o->out) return o->out;
   const char *slash = strrchr(model, '/'), *base = slash ? slash + 1 : model, *dot = strrchr(base, '.');
@@ -72,7 +72,8 @@ static const char *path_of(const Options *o, const char *model, char *made, size
   return made;
 }
 
-/* NAME=WHAT: that input has this value in the text, and is none of its inputs any more. */
+/* Handles arguments NAME=WHAT: the input gets this value in the exported text and is no longer an input of
+ * it. */
 static bool inputs_fixed(RunModel *m, char **argument, int n) {
   for (int k = 0; k < n; k++) {
     const char *equals = strchr(argument[k], '=');
@@ -89,7 +90,7 @@ static bool inputs_fixed(RunModel *m, char **argument, int n) {
   return true;
 }
 
-/* An identifier made of the last part of a path, as tg_export makes one. */
+/* Makes an identifier of the last part of a path, as tg_export does. */
 static void name_of(const char *path, char *name, size_t cap) {
   const char *slash = strrchr(path, '/');
   size_t n = 0;
@@ -113,7 +114,8 @@ static bool written_along(const Options *o, const char *path, const RunCapture *
   return (!o->wasm || along_wasm(&a, o->simd)) && (!o->cffi || along_python(&a));
 }
 
-/* What goes along has the weights in the text, and a module has no libm. */
+/* Refuses options that exclude each other. A module and a binding have the weights in the text, and a module
+ * has no libm. */
 static bool options_agree(const Options *o) {
   if ((o->wasm || o->cffi) && o->weights)
     return cli_refuse(0, "compile", "--weights: a module and a binding have them within");

@@ -1,7 +1,7 @@
-/* compile_along.c: a text made callable from JavaScript and Python. In: a captured function, whose text
- * stands in files. Out: PATH.wasm, linked by clang and wasm-ld, and PATH.js; or PATH.py, which compiles the
- * text when it is imported. Both know the names, dtypes and shapes of what goes in and comes out; nothing
- * else is needed. */
+/* compile_along.c: makes an exported text callable from JavaScript and Python. In: a captured function, whose
+ * text was written to files. Out: PATH.wasm, linked by clang and wasm-ld, and PATH.js; or PATH.py, which
+ * compiles the text when it is imported. Both know the names, dtypes and shapes of inputs and outputs;
+ * nothing else is needed. */
 #define _POSIX_C_SOURCE 200809L
 #include "compile_along.h"
 #include "cli.h"
@@ -12,7 +12,7 @@
 
 typedef struct Type {
   TgDType dtype;
-  const char *c, *js, *format; /* format: of a memoryview */
+  const char *c, *js, *format; /* format: the letter of its memoryview */
 } Type;
 
 static const Type types[] = {
@@ -26,17 +26,17 @@ static const Type types[] = {
 static const Type *type_of(TgDType d) {
   for (size_t i = 0; i < CLI_COUNT(types); i++)
     if (types[i].dtype == d) return &types[i];
-  return &types[CLI_COUNT(types) - 1]; /* bool and fp8 are bytes */
+  return &types[CLI_COUNT(types) - 1]; /* bool and fp8 are passed as bytes */
 }
 
 typedef struct Value {
   TgJitValue v;
   const char *name;
   char made[32];
-  int64_t nelem, dims[TG_MAX_RANK]; /* the largest, where sizes vary */
+  int64_t nelem, dims[TG_MAX_RANK]; /* the largest sizes, if sizes vary */
 } Value;
 
-/* Input or output i; false: past the last. */
+/* Describes input or output i. Returns false past the last. */
 static bool value_at(const Along *a, bool output, size_t i, Value *x) {
   if (!(output ? tg_jit_output : tg_jit_input)(a->jit, i, &x->v)) return false;
   const char *given = output ? a->outputs ? a->outputs[i] : NULL : a->inputs ? a->inputs[i] : NULL;
@@ -74,8 +74,8 @@ static bool closed(FILE *f, const char *path) {
 }
 
 /* ---- wasm */
-/* The instance and room for its values; JavaScript asks where each is. All names begin with the model's, which
- * may be any, `run` too; the module calls them as JavaScript does. */
+/* The instance, and memory for its values, whose addresses JavaScript asks for. All C names begin with the
+ * model's name, which may be any, even `run`; the names that the module exports do not. */
 static bool wrapper_put(const Along *a, const char *path) {
   FILE *f = opened(path);
   const char *name = a->name;
@@ -169,7 +169,7 @@ static bool javascript_put(const Along *a) {
   return closed(f, path);
 }
 
-/* The newest of each that is here. */
+/* Finds the newest clang that can compile for wasm32, and wasm-ld. */
 static const char tools_found[] =
     "set -e; for c in ${TG_WASM_CC:-} clang-19 clang-18 clang-17 clang-16 clang-15 clang-14 clang; do "
     "command -v $c >/dev/null && $c --print-targets 2>/dev/null | grep -q wasm32 && cc=$c && break; done; "
@@ -207,7 +207,7 @@ bool along_wasm(const Along *a, bool simd) {
     const char *base = strrchr(a->path, '/');
     snprintf(to, sizeof to, header ? "%s/%s.h" : "%s/text.c", folder, base ? base + 1 : a->path);
     ok = copied(from, to);
-    if (header && strcmp(base ? base + 1 : a->path, a->name) != 0) { /* the wrapper knows the name alone */
+    if (header && strcmp(base ? base + 1 : a->path, a->name) != 0) { /* the wrapper includes NAME.h */
       snprintf(to, sizeof to, "%s/%s.h", folder, a->name);
       ok = ok && copied(from, to);
     }
@@ -222,7 +222,7 @@ bool along_wasm(const Along *a, bool simd) {
 }
 
 /* ---- Python */
-/* The struct of the header, for cffi: its bytes are known by number. */
+/* Copies the header's struct for cffi, which can read it because sizes in it are numbers. */
 static bool struct_put(FILE *f, const Along *a) {
   char path[4100], line[1000], end[100];
   snprintf(path, sizeof path, "%s.h", a->path);

@@ -1,5 +1,5 @@
 /* demo.c: `tg demo`: trains a small convolutional network on handwritten digits and shows some of its
- * answers. The data is MNIST if it is on this machine, else digits drawn by digits.c. */
+ * answers. The data is MNIST if it is on this machine, otherwise digits that digits.c draws. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "tg_io.h"
@@ -61,7 +61,7 @@ static bool mnist_load(TgContext *ctx, Data *d) {
   }
   d->name = "mnist";
   if (ok) return true;
-  tg_clear_error(ctx); /* no MNIST is no fault */
+  tg_clear_error(ctx); /* it is not an error if there is no MNIST */
   images_free(&d->train), images_free(&d->test);
   memset(d, 0, sizeof *d);
   return false;
@@ -102,7 +102,7 @@ static TgTensor *pictures(TgContext *ctx, float *room, const Images *im, const i
 
 enum { EVAL = 250 };
 
-/* The predicted class of each test picture; false: an error in the context. */
+/* Sets the predicted class of each test picture. Returns false on an error, which is in the context. */
 static bool evaluate(TgContext *ctx, const Net *net, const Images *test, float *room, int32_t *predicted) {
   int index[EVAL];
   for (int at = 0; at < test->n; at += EVAL) {
@@ -165,10 +165,10 @@ typedef struct Training {
   TgContext *ctx;
   const Data *data;
   int batch;
-  float *room; /* pictures of a batch, or of EVAL */
+  float *room; /* memory for the pictures of a batch, or of EVAL pictures */
   int *order, *index;
   int32_t *labels, *predicted;
-  int at; /* where in `order` the next batch begins */
+  int at; /* index in `order` of the next batch's first picture */
   uint64_t rng;
   Net net;
   TgOptim *optim;
@@ -199,7 +199,8 @@ static void training_end(Training *t) {
   free(t->room), free(t->index), free(t->labels), free(t->predicted), free(t->order);
 }
 
-/* Each epoch in a new order; what does not fill a batch is left out. */
+/* Takes the next batch. Each epoch has a new order; pictures at its end that do not fill a batch are left
+ * out. */
 static void batch_next(Training *t) {
   int n = t->data->train.n;
   if (t->at + t->batch > n) {
@@ -233,7 +234,8 @@ static bool train_step(Training *t, bool first) {
   return ok;
 }
 
-/* A line that a terminal sees change ten times a second; elsewhere a line for each hundred steps. */
+/* Shows the progress: on a terminal a line that is redrawn ten times a second, elsewhere a line for each
+ * hundred steps. */
 static void progress(int64_t step, int64_t steps, double loss, double seconds, double *shown) {
   bool live = isatty(STDERR_FILENO), last = step == steps - 1;
   if (live && (last || seconds - *shown > 0.1)) {
@@ -245,7 +247,8 @@ static void progress(int64_t step, int64_t steps, double loss, double seconds, d
             seconds);
 }
 
-/* The learning rate falls for the last quarter; the loss that is shown is a running mean. */
+/* Trains and reports. The learning rate is lower in the last quarter of the steps; the loss that is shown is
+ * a running mean. */
 static int train(TgContext *ctx, const Options *o, const Data *d) {
   int64_t steps = o->steps ? o->steps : 2 * (d->train.n / o->batch);
   double first = 0, shown = -1;
@@ -271,7 +274,7 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
     progress(step, steps, t.loss, cli_now() - begin, &shown);
   }
   double took = cli_now() - begin;
-  tg_watch_progress(ctx, NULL, NULL), cli_wait_end(wait); /* where the first step failed */
+  tg_watch_progress(ctx, NULL, NULL), cli_wait_end(wait); /* in case the first step failed */
   tg_set_training(ctx, false);
 
   if (ok && (ok = evaluate(ctx, &t.net, &d->test, t.room, t.predicted))) {

@@ -1,5 +1,5 @@
-/* digits.c: draws digits, for a demo without data. A digit is a few strokes on a unit square; each picture
- * turns, slants, scales and moves them, bends their points, picks a pen width, and adds noise. */
+/* digits.c: draws digits, for a demo without data. A digit is a few strokes on a unit square. Each picture
+ * rotates, slants, scales and moves them, shifts their points, picks a pen width, and adds noise. */
 #include "cli.h"
 #include <math.h>
 
@@ -14,7 +14,7 @@ typedef struct Glyph {
   Pt p[MAX_STROKES][MAX_POINTS];
 } Glyph;
 
-/* Two shapes of some digits, as people write them. x to the right, y down, both 0 .. 1. */
+/* Some digits have two shapes, as people write them. x is rightwards, y downwards, both 0 .. 1. */
 static const struct {
   int digit;
   Glyph g;
@@ -146,6 +146,7 @@ static float between(uint64_t *s, float lo, float hi) {
   return lo + (hi - lo) * ((float)(next(s) >> 40) / 16777216.0f);
 }
 
+/* Returns the squared distance from (x, y) to the segment from a to b. */
 static float distance2(float x, float y, Pt a, Pt b) {
   float dx = b.x - a.x, dy = b.y - a.y, n = dx * dx + dy * dy;
   float t = n > 0 ? ((x - a.x) * dx + (y - a.y) * dy) / n : 0;
@@ -177,7 +178,7 @@ static void draw_one(uint64_t *s, int digit, uint8_t *out) {
           float d = distance2((float)c + 0.5f, (float)r + 0.5f, g.p[k][i], g.p[k][i + 1]);
           if (d < best) best = d;
         }
-      float edge = pen + 0.5f - sqrtf(best); /* one pixel of soft edge */
+      float edge = pen + 0.5f - sqrtf(best); /* the edge is soft: one pixel wide */
       float v = (edge < 0 ? 0 : edge > 1 ? 1 : edge) * ink + between(s, -noise, noise);
       out[28 * r + c] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
     }

@@ -1,5 +1,5 @@
-/* draw.c: areas, lines and letters in a picture of bytes. What lies outside is not drawn. Letters are 5 x 7:
- * a byte a row, its lowest bit on the right. */
+/* draw.c: draws areas, lines and letters into a picture of bytes. Whatever is outside the picture is not
+ * drawn. Letters are 5 x 7 pixels: one byte a row, with the lowest bit on the right. */
 #include "draw.h"
 #include <ctype.h>
 #include <stdlib.h>

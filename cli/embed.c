@@ -1,5 +1,5 @@
-/* embed.c: `tg embed`: texts as vectors. In: a language model's file; texts, as arguments or as lines of
- * stdin. Out: a line for each, its vector as JSON. */
+/* embed.c: `tg embed`: turns texts into vectors. In: a language model's file; texts, as arguments or as lines
+ * of stdin. Out: a line for each text, with its vector as JSON. */
 #define _POSIX_C_SOURCE 200809L
 #include "llm.h"
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static bool embed(LlmSession *s, const char *text, size_t n, float *v) {
   return ok;
 }
 
-/* Each line of stdin, without its end. */
+/* Embeds each line of stdin, without its newline. Returns false on an error. */
 static bool lines_embedded(LlmSession *s, float *v) {
   char *line = NULL;
   size_t cap = 0;

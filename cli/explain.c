@@ -1,6 +1,7 @@
-/* explain.c: `tg explain FILE.onnx|PROGRAM ARGS..`: what a program's kernels are, and what may make it slow.
- * In: any program that links the library, or a model, which runs once with zeros. Out: what the library tells
- * of each context (TG_EXPLAIN); of one kernel the source, and the assembly that a C compiler makes of it. */
+/* explain.c: `tg explain FILE.onnx|PROGRAM ARGS..`: shows a program's kernels and what may make it slow. In:
+ * any program that links the library, or a model, which runs once with zeros. Out: what the library reports
+ * about each context (TG_EXPLAIN); for one kernel, its source and the assembly that a C compiler makes of
+ * it. */
 #define _POSIX_C_SOURCE 200809L
 #include "explain.h"
 #include "program.h"
@@ -21,7 +22,8 @@ typedef struct ExplainOptions {
 } ExplainOptions;
 
 #ifdef TG_HAVE_JANSSON
-/* The dump of kernel `number` whose name ends so, of the folder; to be freed. NULL: there is none. */
+/* Returns the folder's dump of kernel `number` whose name ends with `ends`, to be freed. Returns NULL if
+ * there is none. */
 static char *dump_read(const char *folder, int number, const char *ends) {
   DIR *d = opendir(folder);
   char begins[16], *text = NULL;
@@ -49,13 +51,14 @@ static const char *cost_of_list(const char *list, void *user) {
   return said;
 }
 
-/* A context in which the planner chooses, whatever the program was told to take. */
+/* Opens a context in which the planner chooses the opts, even if the environment told the program which to
+ * take. */
 static TgContext *planner_open(void) {
   unsetenv("TG_OPTS"), unsetenv("TG_NOOPT");
   return tg_open(NULL);
 }
 
-/* What its opts gain, and its loops, by the dumps of the run. */
+/* Prints what the kernel's opts gain, and its loops, from the dumps of the run. */
 static void model_put(const char *dumps, int number, const char *opts) {
   char *graph = dump_read(dumps, number, ".0-input.uop"),
        *program = dump_read(dumps, number, "-linearize.uop");
@@ -68,7 +71,8 @@ static void model_put(const char *dumps, int number, const char *opts) {
   free(graph), free(program), free(costs);
 }
 
-/* The kernel that `name` says, of one context's facts: "r_4_4", or "0.2". */
+/* Prints the kernel `name` ("r_4_4", or "0.2": graph 0, kernel 2) from the facts about one context. Returns
+ * false if it is not there. */
 static bool kernel_put(const char *text, const char *name, const char *dumps) {
   json_error_t e;
   json_t *all = json_loads(text, 0, &e), *graph, *kernel;
@@ -104,7 +108,7 @@ static bool kernel_put(const char *text, const char *name, const char *dumps) {
 }
 #endif
 
-static void folder_end(const char *folder) { /* with the files in it */
+static void folder_end(const char *folder) { /* removes the folder and the files in it */
   DIR *d = opendir(folder);
   for (struct dirent *e; d && (e = readdir(d));) {
     char path[800];
@@ -115,7 +119,8 @@ static void folder_end(const char *folder) { /* with the files in it */
   rmdir(folder);
 }
 
-/* Prints what the contexts wrote into the folder, and takes it away; how many had something to say. */
+/* Prints what the contexts wrote into the folder, and removes the folder. Returns how many contexts had
+ * something to report. */
 static int told(const char *folder, const char *kernel, const char *dumps) {
   DIR *d = opendir(folder);
   int n = 0;

@@ -1,15 +1,15 @@
-/* explain_kernel.c: a kernel's opts and loops, for `tg explain --kernel`. In: what TG_DUMP wrote of it: its
- * graph before opts and its program. Out: what each opt gains by the cost model, and a table of loops: how
- * often each runs, what one iteration computes, reads and writes, and which of these bounds it. */
+/* explain_kernel.c: a kernel's opts and loops, for `tg explain --kernel`. In: what TG_DUMP wrote about it:
+ * its graph before opts, and its program. Out: what each opt gains by the cost model; a table of loops: how
+ * often each runs, what one iteration computes, reads and writes, and which of these limits it. */
 #define _POSIX_C_SOURCE 200809L
 #include "explain.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- opts. The model's search tells each list that it considered and its cost; what an opt gains is how
- * much less the chosen list costs than the best one without it. A list of somebody else is compared with
- * itself without the opt. */
+/* ---- opts. The model's search lists each list of opts that it considered, with its cost. The gain of an opt
+ * is the cost of the best list without it over that of the chosen list. A list that the planner did not
+ * choose is compared with the same list without the opt. */
 enum { MOST_OPTS = 24 };
 
 typedef struct Opts {
@@ -24,7 +24,7 @@ static Opts opts_of(const char *list) {
   return o;
 }
 
-/* Without its number: the kind and the loop or operand. */
+/* Returns the length of an opt's kind and its loop or operand, without the last number. */
 static int kind_length(const char *opt) {
   const char *last = strrchr(opt, ' ');
   return last && last != strchr(opt, ' ') ? (int)(last - opt) : (int)strlen(opt);
@@ -44,7 +44,7 @@ static bool same_list(const Opts *a, const Opts *b) {
   return same;
 }
 
-/* A line of costs: thousands of cycles, on a GPU us; what they are made of; the list. */
+/* One line of costs: the cost in thousands of cycles, on a GPU in us; its parts; the list of opts. */
 typedef struct Considered {
   double cycles;
   char parts[200];
@@ -73,20 +73,22 @@ static bool considered(const char *line, Considered *c) {
   return true;
 }
 
-static const char *line_of(const char *p, char *line, size_t room) { /* copied; the next line */
+/* Copies one line; returns the start of the next. */
+static const char *line_of(const char *p, char *line, size_t room) {
   snprintf(line, room, "%.*s", (int)strcspn(p, "\n"), p);
   p += strcspn(p, "\n");
   return p + (*p == '\n');
 }
 
-/* The list without opt `out`; -1: with all. */
+/* Writes the list without opt `out`; -1: the whole list. */
 static void list_without(const Opts *list, int out, char *text, size_t room) {
   *text = 0;
   for (int i = 0; i < list->n; i++)
     if (i != out) snprintf(text + strlen(text), room - strlen(text), "%s%s", *text ? ", " : "", list->at[i]);
 }
 
-/* What the model says of a list, all but opt `out` of it; -1: all of it. Infinite: nothing. */
+/* Asks the cost model about the list without opt `out`; -1: the whole list. cycles is infinite if it says
+ * nothing. */
 static Considered cost_asked(const Opts *list, int out, OptsCost *ask, void *user) {
   Considered c = {.cycles = INFINITY};
   char text[MOST_OPTS * 44];
@@ -98,7 +100,8 @@ static Considered cost_asked(const Opts *list, int out, OptsCost *ask, void *use
   return c;
 }
 
-/* The planner's own list, by what it considered. */
+/* Explains a list that the planner chose. Returns false if it is not among those that the planner
+ * considered. */
 static bool own_list(FILE *to, const char *costs, const Opts *chosen, OptsCost *ask, void *user) {
   Considered c, best = {.cycles = INFINITY};
   double without[MOST_OPTS];
@@ -122,7 +125,7 @@ static bool own_list(FILE *to, const char *costs, const Opts *chosen, OptsCost *
   return true;
 }
 
-/* One that BEAM found or the user gave: each opt is left out alone. */
+/* Explains a list that BEAM found or the user gave. Each opt is left out in turn. */
 static void other_list(FILE *to, const char *costs, const Opts *chosen, OptsCost *ask, void *user) {
   Considered all = cost_asked(chosen, -1, ask, user), own = {.cycles = INFINITY}, c;
   char line[700];
@@ -153,23 +156,23 @@ void explain_opts(FILE *to, const char *costs, const char *list, OptsCost *ask, 
 /* ---- loops */
 typedef struct Value {
   char name[16];
-  int bytes, lanes;         /* of an element; 0 bytes: no number of memory */
-  bool real, memory, local; /* memory: an address outside of registers */
+  int bytes, lanes;         /* bytes: of an element; 0: not a type of values in memory */
+  bool real, memory, local; /* memory: an address outside registers; local: in a block's own memory */
 } Value;
 
 typedef struct Loop {
   char name[64];
   int depth, above;
-  double times; /* iterations of it */
-  double ops, read, written, alu, loads,
-      stores;  /* of one iteration; the last three in vectors of the machine */
-  double near; /* the loads of these that are of a block's own memory */
+  double times; /* its trip count */
+  /* All of one iteration. alu, loads and stores count vectors of the machine. */
+  double ops, read, written, alu, loads, stores;
+  double near; /* the part of `loads` that reads a block's own memory */
 } Loop;
 
 typedef struct Program {
   Value *value;
   int nvalue, room, nloop, now, widest;
-  bool gpu; /* its instructions are a thread's: nothing is said of what bounds them */
+  bool gpu; /* its instructions are those of one thread: what limits them is not shown */
   Loop loop[256];
 } Program;
 
@@ -182,7 +185,7 @@ static const struct {
              {"u64", 8, false},  {"f16", 2, true},     {"bf16", 2, true},   {"f32", 4, true},
              {"f64", 8, true},   {"fp8e4m3", 1, true}, {"fp8e5m2", 1, true}};
 
-/* A type at the beginning of a text: "f32x16, 3, 1]". */
+/* Reads the type at the beginning of a text such as "f32x16, 3, 1]". Returns false if there is none. */
 static bool type_read(const char *p, Value *v) {
   size_t best = 0;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -202,8 +205,8 @@ static Value *value_named(Program *p, const char *name, size_t n) {
   return NULL;
 }
 
-/* A source, a name or a number "0:f32"; an address first, else a number last, decides what a node without a
- * type is. */
+/* Returns source k: a name, or a number such as "0:f32". A node without a type has the type of its first
+ * source, or, for STORE and WHERE, of its second. */
 static Value source_of(Program *p, const char *sources, int k) {
   Value none = {.lanes = 1};
   const char *at = sources;
@@ -285,7 +288,7 @@ static void line_take(Program *p, const char *line) {
   p->value[p->nvalue++] = v;
 }
 
-static int widest_of(const char *text) { /* bytes of the widest value, one machine vector at most */
+static int widest_of(const char *text) { /* bytes of the widest value, at most one machine vector */
   int widest = 8;
   for (const char *p = text; (p = strchr(p, '[')); p++) {
     Value v = {0};
@@ -294,8 +297,8 @@ static int widest_of(const char *text) { /* bytes of the widest value, one machi
   return widest < 64 ? widest : 64;
 }
 
-/* A core starts two arithmetic instructions, two loads and one store in a cycle: what takes the most cycles
- * bounds an iteration; the roof is the share of the arithmetic peak that it leaves. */
+/* A core starts two arithmetic instructions, two loads and one store per cycle. Whichever takes the most
+ * cycles limits an iteration. The roof is the share of the arithmetic peak that is left. */
 static void loop_say(FILE *to, const Program *p, const Loop *l) {
   double alu = l->alu / 2, loads = l->loads / 2, stores = l->stores, most = fmax(alu, fmax(loads, stores)),
          runs = l->times;
@@ -313,7 +316,7 @@ static void loop_say(FILE *to, const Program *p, const Loop *l) {
             100 * alu / most);
 }
 
-/* Of a program as TG_DUMP writes it. False: it is none. */
+/* Reads a program as TG_DUMP writes it. Returns false if the text is none. */
 static bool program_read(const char *text, Program *p) {
   *p = (Program){.nloop = 1, .widest = widest_of(text)};
   p->loop[0].times = 1;

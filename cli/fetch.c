@@ -1,6 +1,6 @@
-/* fetch.c: `tg fetch`: a file from a URL, by libcurl where that was found when this was built. In: a URL,
- * maybe the sum it must have. Out: the file, moved into place when it is whole; until then it is FILE.part,
- * from which the next call goes on. */
+/* fetch.c: `tg fetch`: downloads a file from a URL, by libcurl if that was found when this was built. In: a
+ * URL, and perhaps the checksum that the file must have. Out: the file, moved into place once it is complete.
+ * Until then it is FILE.part, from which the next call continues. */
 #define _XOPEN_SOURCE 700
 #include "cli.h"
 #include <errno.h>
@@ -17,14 +17,16 @@ typedef struct Options {
   bool json;
 } Options;
 
-/* ---- SHA-256 (FIPS 180-4). The constants are the first bits of the fractions of roots of primes. */
+/* ---- SHA-256 (FIPS 180-4). Its constants are the first bits of the fractional parts of square and cube
+ * roots of primes. */
 typedef struct Sha {
   uint32_t state[8], k[64];
   uint64_t nbytes;
   uint8_t block[64];
 } Sha;
 
-/* 32 bits of the fraction of the square or cube root of p: by bisection in whole numbers. */
+/* Returns the first 32 bits of the fractional part of the square or cube root of p, found by bisection in
+ * integers. */
 static uint32_t root_bits(uint64_t p, bool cube) {
   uint64_t lo = 0, hi = UINT64_C(1) << 36; /* the root times 2^32 */
   while (hi - lo > 1) {
@@ -111,9 +113,9 @@ static bool sha_file(const char *path, char hex[65]) {
 typedef struct Fetch {
   FILE *to;
   const char *name;
-  int64_t had; /* bytes of an earlier call */
+  int64_t had; /* bytes that an earlier call had received */
   CliProgress progress;
-  bool begun, any; /* any: bytes have come */
+  bool begun, any; /* any: some bytes were received */
 } Fetch;
 
 static size_t received(char *data, size_t size, size_t n, void *user) {
@@ -133,7 +135,7 @@ static int moved_on(void *user, curl_off_t total, curl_off_t now, curl_off_t up,
   return cli_interrupted();
 }
 
-/* One try; resumed: from what is there. */
+/* Makes one try. resumed: continues after the bytes that are in the file. */
 static CURLcode transfer(CURL *curl, Fetch *f, const char *url, const char *part, bool resumed, char *why) {
   f->to = fopen(part, resumed ? "ab" : "wb");
   if (!f->to) return CURLE_WRITE_ERROR;
@@ -161,7 +163,7 @@ static CURLcode transfer(CURL *curl, Fetch *f, const char *url, const char *part
   return rc;
 }
 
-/* A server that cannot go on, or has nothing left to give, is asked for all of it. */
+/* If the server cannot continue, or has no bytes left, the whole file is requested. */
 static int fetched(const char *url, const char *name, const char *part) {
   char why[CURL_ERROR_SIZE] = "";
   Fetch f = {.name = name};
@@ -177,7 +179,7 @@ static int fetched(const char *url, const char *name, const char *part) {
     return CLI_INTERRUPTED;
   }
   if (!rc) return CLI_OK;
-  if (f.to && !f.had && !f.any) remove(part); /* there is nothing to go on from */
+  if (f.to && !f.had && !f.any) remove(part); /* no bytes to continue from */
   return cli_refuse(CLI_FAILED, "fetch", "%s: %s", url, *why ? why : curl_easy_strerror(rc));
 }
 #else
@@ -188,7 +190,7 @@ static int fetched(const char *url, const char *name, const char *part) {
 }
 #endif
 
-/* The last part of a URL's path, without the question that may follow it. */
+/* Writes the last part of a URL's path, without the query that may follow it. */
 static void name_of(const char *url, char *to, size_t cap) {
   size_t n = strcspn(url, "?#"), begin = n;
   while (begin && url[begin - 1] != '/')
@@ -196,7 +198,7 @@ static void name_of(const char *url, char *to, size_t cap) {
   snprintf(to, cap, "%.*s", (int)(n - begin), url + begin);
 }
 
-/* Where a file is that is to be replaced: through links. What is no file, as a device, would be gone. */
+/* Finds the file to replace, following links. Only a regular file is replaced: a device would be lost. */
 static bool place_of(const char *name, char *to, size_t cap) {
   struct stat s;
   bool there = !stat(name, &s);

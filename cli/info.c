@@ -1,5 +1,5 @@
-/* info.c: `tg info`: what is needed to understand a fault: the build, the device, the cache, the environment.
- * `tg info FILE`: what a file is, and what a model file holds. */
+/* info.c: `tg info`: prints what is needed to understand a fault: the build, the device, the cache, the
+ * environment. `tg info FILE`: prints what a file is and what a model file contains. */
 #include "info.h"
 #include "tg_io.h"
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* ---- files of models: names, dtypes, shapes */
-/* ONNX has no first bytes of its own: its version (field 1, a small number), then another field; or its name
- * says so. */
+/* ONNX has no signature. A file is ONNX if its name says so, or if it begins with a version (field 1, a small
+ * number) and another field. */
 static bool is_onnx(const unsigned char *b, size_t n, const char *path) {
   size_t k = strlen(path);
   bool named = k > 5 && !strcmp(path + k - 5, ".onnx");
@@ -125,13 +125,13 @@ void info_state_lines(const char *path, const char *kind, const TgState *s, bool
     info_tensor_line(name, t, json);
 }
 
-/* The sizes that vary: v0, v1 .. in the text, and their names as they stand there, quoted. */
+/* The sizes that vary, called v0, v1 .. in a program's text; name: their names, quoted as in the text. */
 typedef struct Sizes {
   char name[16][80];
   int n;
 } Sizes;
 
-/* "v0, 3" as "rows, 3"; in JSON what is no number is a text. */
+/* Prints sizes "v0, 3" as "rows, 3". In JSON, a size that is not a number is a string. */
 static void sizes_put(const Sizes *s, const char *at, int n, bool json) {
   for (const char *end = at + n; at < end;) {
     int size = (int)strcspn(at, ",)");
@@ -150,7 +150,7 @@ static void sizes_put(const Sizes *s, const char *at, int n, bool json) {
   }
 }
 
-/* "variable "rows" 1 64 1": a size that --size gives */
+/* Prints a size from a line such as "variable "rows" 1 64 1". Returns false if the line is none. */
 static bool program_size(const char *line, Sizes *s, bool json) {
   long long lo, hi, multiple;
   const char *end = strrchr(line, '"');
@@ -168,8 +168,8 @@ static bool program_size(const char *line, Sizes *s, bool json) {
   return true;
 }
 
-/* "m0 = input f32 (2, 3) "x"", or, of several devices, "m0 = input d1 f32 (2, 3) "x"": what it is called
- * stands quoted, as JSON has it, in both. */
+/* Prints an input or output from a line such as "m0 = input f32 (2, 3) "x"", or "m0 = input d1 f32 (2, 3)
+ * "x"" in a program for several devices. Its name is quoted as in JSON. */
 static void program_value(const char *line, const Sizes *s, bool json) {
   char what[16] = "", dtype[16] = "";
   int at = 0, device = -1;
@@ -189,7 +189,7 @@ static void program_value(const char *line, const Sizes *s, bool json) {
   printf(json ? "]%s}\n" : ")%s\n", on);
 }
 
-/* "device "CPU:1"": device n of a program of several. */
+/* Prints device n from a line such as "device "CPU:1"". Returns false if the line is none. */
 static bool program_device(const char *line, int n, bool json) {
   if (strncmp(line, "device ", 7)) return false;
   if (json)
@@ -199,8 +199,8 @@ static bool program_device(const char *line, int n, bool json) {
   return true;
 }
 
-/* What a captured program takes and gives: the lines of its text before the first step, but for memories,
- * which are the file's tensors. */
+/* Prints a captured program's inputs and outputs, from the lines of its text before the first step. Memories
+ * are skipped, because they are the file's tensors. */
 static void program_lines(const char *text, bool json) {
   size_t steps = 0;
   int devices = 0;
@@ -220,7 +220,7 @@ static void program_lines(const char *text, bool json) {
   printf(json ? "{\"steps\":%zu}\n" : "steps: %zu\n", steps);
 }
 
-/* wait: over when the file is read, before anything is printed. */
+/* wait is ended once the file is read, before anything is printed. */
 static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool json, CliWait *wait) {
   if (kind == SAFETENSORS) {
     TgState *s = tg_safe_load_file(ctx, path);
@@ -274,7 +274,7 @@ static int file_info(TgContext *ctx, const char *path, bool json, CliWait *wait)
     return CLI_FAILED;
   }
   fclose(f);
-  if (!nbytes || strlen(text) != nbytes) { /* a zero byte: no text */
+  if (!nbytes || strlen(text) != nbytes) { /* a 0 byte: not a text */
     free(text);
     return cli_refuse(CLI_FAILED, "info", "%s: %s", path,
                       nbytes ? "a kind of file that is not known here; tg help info lists those that are"

@@ -1,5 +1,5 @@
-/* info_files.c: `tg info FILE` of models and data that are no state dictionaries: ONNX, npy, npz, zip, tar,
- * idx. In: a path and its kind. Out: lines, or an object per line. */
+/* info_files.c: `tg info FILE` for models and data that are not state dictionaries: ONNX, npy, npz, zip, tar,
+ * idx. In: a path and its kind. Out: lines, or a JSON object per line. */
 #include "info.h"
 #include "tg_io.h"
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static long long file_size(const char *path) {
 }
 
 /* ---- ONNX */
-/* "(n, 3, ?)": sizes that are free by their names; null in JSON */
+/* Prints sizes as in "n, 3, ?". A free size is shown by its name; one without a name is null in JSON. */
 static void value_shape(const TgOnnxValue *v, bool json) {
   for (int a = 0; a < v->ndim; a++) {
     const char *name = v->dim_names[a];
@@ -51,7 +51,7 @@ static void value_say(const char *what, const TgOnnxValue *v, bool json) {
 typedef struct Operator {
   TgOnnxOperator about;
   size_t count;
-  const char *node; /* the first one */
+  const char *node; /* the first node with this operator */
 } Operator;
 
 static int by_count(const void *a, const void *b) {
@@ -139,8 +139,8 @@ static bool array_info(TgTensor *t, const char *path, const char *kind, bool jso
   return true;
 }
 
-/* The arrays of an npz, by the names of its files; what is no array stays as the bytes that it is, and one of
- * complex numbers or the like is said to be there. */
+/* Prints the arrays of an npz, named by its files. A file that is not an array is shown as bytes; an array of
+ * a type that cannot be read, such as complex numbers, is only mentioned. */
 static bool arrays_info(TgContext *ctx, const TgState *files, const char *path, bool json) {
   TgState *arrays = tg_state_new(ctx);
   const char *name;
@@ -176,7 +176,7 @@ static bool archive_info(TgContext *ctx, const char *path, bool zip, bool json, 
   return ok;
 }
 
-/* What is packed: an idx file, or bytes. */
+/* Prints what is compressed: an idx file, or bytes. */
 static bool gzip_info(TgContext *ctx, const char *path, bool json, CliWait *wait) {
   TgTensor *t = tg_gunzip(tg_from_file(ctx, path, TG_U8, TG_SHAPE(-1)));
   unsigned char head[4] = {0};

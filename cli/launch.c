@@ -1,7 +1,7 @@
-/* launch.c: `tg launch -n 4 PROGRAM ARGS..`: so many processes of one program, which are the ranks of a
- * group. In: the program. Out: its exit code, the first that is not 0. What the group shares is in a folder
- * that goes with it. One that fails has the others' time limit to be heard of; who is then still there is
- * ended. */
+/* launch.c: `tg launch -n 4 PROGRAM ARGS..`: runs n processes of one program, which are the ranks of a group.
+ * In: the program. Out: its exit code, the first that is not 0. What the group shares is in a folder that is
+ * removed at the end. If a rank fails, the others have until the group's time limit to notice it; then they
+ * are killed. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "program.h"
@@ -24,7 +24,7 @@ typedef struct Launched {
   char folder[300];
   pid_t pid[MOST_LAUNCHED];
   int left, code;
-  double until; /* when who is left is ended; 0: nobody failed */
+  double until; /* when the ranks that still run are killed; 0: no rank has failed */
 } Launched;
 
 static void variable_set(const char *name, int64_t value) {
@@ -33,7 +33,7 @@ static void variable_set(const char *name, int64_t value) {
   setenv(name, text, 1);
 }
 
-/* In memory, where nobody says otherwise and the system has such a folder. */
+/* In $TMPDIR if it is set, otherwise in memory (/dev/shm) if the system has that, otherwise in /tmp. */
 static bool folder_made(Launched *l) {
   const char *in[] = {getenv("TMPDIR"), "/dev/shm", "/tmp"};
   for (size_t i = 0; i < sizeof in / sizeof *in; i++) {
@@ -48,7 +48,7 @@ static bool rank_started(Launched *l, int rank, char **argument) {
   pid_t pid = l->pid[rank] = fork();
   if (pid) return pid > 0;
   snprintf(path, sizeof path, "%s/group", l->folder);
-  const char *comm = getenv("TG_COMM"); /* NCCL's ranks find each other so too */
+  const char *comm = getenv("TG_COMM"); /* ranks of NCCL find each other in the same way */
   if (!comm || strcmp(comm, "nccl")) setenv("TG_COMM", "local", 1);
   setenv("TG_COMM_NAME", path, 1);
   variable_set("TG_COMM_RANK", rank);
@@ -84,7 +84,7 @@ static void rank_ended(Launched *l, pid_t pid, int status) {
   }
 }
 
-/* Until all have ended. */
+/* Waits until all ranks have ended. */
 static void ranks_awaited(Launched *l) {
   bool passed_on = false;
   while (l->left) {

@@ -1,7 +1,7 @@
-/* layers.c: which kernels a run of a model is made of, how long each takes, and what it computes. In:
- * launches as they are measured, the model's nodes as they are gone through, the plan of the whole. Out: a
- * table, or lines of JSON. A kernel of several nodes has one time, which is not divided among them: nobody
- * can measure how it is. */
+/* layers.c: which kernels a run of a model consists of, how long each takes, and what it computes. In:
+ * launches as they are measured, the model's nodes as they are visited, the plan of the whole. Out: a table,
+ * or lines of JSON. A kernel of several nodes has one time, which is not divided among them, because nobody
+ * can measure their shares. */
 #define _POSIX_C_SOURCE 200809L
 #include "layers.h"
 #include <stdlib.h>
@@ -14,10 +14,10 @@ typedef struct Node {
 
 typedef struct Row {
   char name[96];
-  double flops, us; /* us: the median, when all runs are done */
-  double *sample;   /* of each run */
+  double flops, us; /* us: the median, once all runs are done */
+  double *sample;   /* us of each run */
   int nsamples;
-  char *nodes; /* "conv1 + relu1"; NULL: not known */
+  char *nodes; /* "conv1 + relu1"; NULL: unknown */
   int *node;
   int nnodes;
 } Row;
@@ -25,10 +25,11 @@ typedef struct Row {
 struct Layers {
   Row *row;
   int nrow, at, runs;
-  bool varies, uneven, planned, no_room; /* uneven: a run had other launches; the plan is that of the runs */
+  /* uneven: a run had other launches; planned: the plan has the launches of the runs. */
+  bool varies, uneven, planned, no_room;
   Node *node;
-  TgTensor **part; /* kept */
-  int *node_of;    /* of a part */
+  TgTensor **part; /* handles made with tg_keep */
+  int *node_of;    /* the node that a part belongs to */
   int nnode, npart;
 };
 
@@ -50,9 +51,9 @@ void layers_free(Layers *l) {
   free(l);
 }
 
-/* Room for one more of n elements. */
+/* Makes room for one more element in an array of n. Returns false if out of memory. */
 static bool more(Layers *l, void **at, int n, size_t size) {
-  if (n & (n - 1)) return true; /* full at the powers of two alone */
+  if (n & (n - 1)) return true; /* the array is full only if n is a power of two */
   void *now = realloc(*at, (size_t)(n ? 2 * n : 1) * size);
   if (now)
     *at = now;
@@ -85,7 +86,7 @@ void layers_launch(const TgLaunch *k, void *user) {
     r->sample[r->nsamples++] = k->microseconds;
 }
 
-/* Each launch by itself: what another program does to one run is no part of it. */
+/* The median of each launch by itself, so that a disturbance of one run does not count. */
 static void medians_taken(Layers *l) {
   for (int i = 0; i < l->nrow; i++) {
     Row *r = &l->row[i];
@@ -99,7 +100,7 @@ static bool part_add(Layers *l, TgTensor *t) {
   int64_t sizes[TG_MAX_RANK];
   for (int a = 0; a < tg_ndim(t); a++)
     sizes[a] = tg_size_of(t, a);
-  TgTensor *own = tg_reshape(t, tg_ndim(t), sizes); /* a handle that nobody else has */
+  TgTensor *own = tg_reshape(t, tg_ndim(t), sizes); /* a handle that no other code has */
   bool ok = own && more(l, (void **)&l->part, l->npart, sizeof *l->part) &&
             more(l, (void **)&l->node_of, l->npart, sizeof *l->node_of);
   if (ok) {
@@ -129,7 +130,7 @@ void layers_node(const TgOnnxNode *n, void *user) {
     if (n->out[i] && !part_add(l, n->out[i])) return;
 }
 
-/* The nodes of a launch, each once; the parts of a node are neighbours. */
+/* Collects the nodes of a launch, each once. The parts of a node are neighbours in the list. */
 static void row_nodes(Layers *l, Row *r, const TgLaunch *k) {
   size_t room = 1;
   for (int i = 0; i < k->nparts; i++)
@@ -184,7 +185,7 @@ static void row_json(const Layers *l, const Row *r, double all) {
   puts(l->planned && r->nnodes ? "]}" : "}");
 }
 
-enum { NARROW = 90 }; /* columns: below this the nodes stand under their kernel */
+enum { NARROW = 90 }; /* columns; on a narrower terminal the nodes are printed below their kernel */
 
 static void head_text(const Layers *l, int wide) {
   if (wide && wide < NARROW)

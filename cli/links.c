@@ -1,17 +1,17 @@
-/* links.c: `tg devices --links`: how fast devices reach each other. In: the devices that work here, those
- * beside the default one, or, of several ranks, the one of each. Out: for each two by what way bytes go
- * (tg_device_link), what a copy of a few bytes takes and how many bytes a large one moves in a second; and
- * TG_LINKS, by which sums between devices are planned with these figures. */
+/* links.c: `tg devices --links`: how fast devices reach each other. In: the devices that work here: those
+ * next to the default one, or, with several ranks, the device of each. Out: for each pair, the way that bytes
+ * take (tg_device_link), the time of a copy of a few bytes, and the bytes per second of a large copy; and
+ * TG_LINKS, with which sums between devices are planned with these figures. */
 #include "cli.h"
 #include <stdio.h>
 
 enum { MOST = 15, LARGE = 16 << 20, TIMES = 5 };
 
 typedef struct Measured {
-  double us, bytes_us; /* of a copy of four bytes; of a large one */
+  double us, bytes_us; /* us: of a copy of four bytes; bytes_us: bytes per us of a large copy */
 } Measured;
 
-/* The least time of a copy of n elements that were just computed; 0: it fails. */
+/* Returns the least time, in us, of a copy of n elements that were just computed; 0: the copy failed. */
 static double copy_us(TgContext *ctx, const char *from, const char *to, int64_t n) {
   double least = 0;
   for (int i = 0; i < TIMES && !tg_error(ctx); i++) {
@@ -36,7 +36,7 @@ static Measured link_measured(TgContext *ctx, const char *from, const char *to) 
   return m;
 }
 
-/* Those beside the first, as far as they open. */
+/* Finds the devices next to the first one that can be opened. Returns how many there are in all. */
 static int devices_here(TgContext *ctx, char (*name)[32], const char **d) {
   int n = tg_comm_size(ctx);
   if (n > 1) return tg_comm_devices(ctx, NULL, MOST, d);
@@ -64,7 +64,7 @@ bool links_shown(TgContext *ctx, bool json) {
   Measured worst = {0};
   int n = devices_here(ctx, name, d);
   bool tells = !tg_comm_rank(ctx);
-  if (tells && !json) /* an emulated device says there what it is */
+  if (tells && !json) /* the description of an emulated device says that it is emulated */
     printf("%s: %s\n%-12s %-12s %-8s %10s %10s\n", tg_default_device(ctx), tg_device_describe(ctx), "from",
            "to", "by", "us", "GB/s");
   for (int a = 0; a < n; a++)

@@ -22,7 +22,7 @@ const CliCommand *cli_command(int i) {
   return i >= 0 && i < (int)(sizeof commands / sizeof *commands) ? commands[i] : NULL;
 }
 
-/* A name may be two words. */
+/* A command's name may have two words. */
 const CliCommand *cli_find(int argc, char **argv, int *words) {
   const CliCommand *c;
   for (int i = 0; argc > 0 && (c = cli_command(i)); i++) {
@@ -43,7 +43,8 @@ static void on_interrupt(int signal_number) {
   interrupted = 1;
 }
 
-void cli_catch_interrupt(void) { /* the handler is gone after the first: a second one ends the process */
+/* The handler is removed after the first signal, so a second one ends the process. */
+void cli_catch_interrupt(void) {
   struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
   sigemptyset(&a.sa_mask);
   sigaction(SIGINT, &a, NULL);
@@ -143,8 +144,8 @@ static int run_devices(const void *options, char **argument, int n) {
     any = any || ok;
     tg_close(ctx);
   }
-  TgContext *ctx =
-      tg_open_with(.log = cli_log); /* as a program that names none: $TG_DEV, else the best present */
+  /* Opens the default device: $TG_DEV, otherwise the best one present. */
+  TgContext *ctx = tg_open_with(.log = cli_log);
   if (!o->json && ctx && !tg_error(ctx)) printf("default: %s\n", tg_default_device(ctx));
   tg_close(ctx);
   return any ? CLI_OK : CLI_FAILED;
@@ -163,15 +164,16 @@ const CliCommand command_devices = {.name = "devices",
 
 /* ---- main */
 static const char *first_word(int i, const void *of) {
-  static char word[sizeof commands / sizeof *commands][32]; /* the closest one is kept */
+  /* One for each command, because the closest name is kept by pointer. */
+  static char word[sizeof commands / sizeof *commands][32];
   (void)of;
   const CliCommand *c = cli_command(i);
   if (c) snprintf(word[i], sizeof word[i], "%.*s", (int)strcspn(c->name, " "), c->name);
   return c ? word[i] : NULL;
 }
 
-/* The commands whose first word this is and that have a second one, `second` not among them unless it is
- * NULL; false: there are none. */
+/* Prints the commands of two words whose first word is `word`. second: the second word, which none of them
+ * has; NULL: it was not given. Returns false if there are no such commands. */
 static bool group_said(FILE *to, const char *word, const char *second) {
   const CliCommand *c;
   bool any = false;
@@ -216,9 +218,9 @@ static int run(int argc, char **argv) {
   return c ? cli_run(c, argc - 1 - words, argv + 1 + words) : unknown(argc - 1, argv + 1);
 }
 
-/* The number of a stream that the caller has closed would be that of the next file that is opened, and
- * what is printed would go into it. So something takes the number that cannot be read, or not be written
- * to. */
+/* If the caller has closed a standard stream, its descriptor would be given to the next file that is opened,
+ * and printed text would be written into that file. So each closed stream is opened as /dev/null, stdin for
+ * writing and the others for reading, so that using it fails. */
 static void streams_open(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;

@@ -1,5 +1,5 @@
-/* merge.c: `tg merge`: what an adapter has learned, put into a model's file. In: a gguf file, peft's files.
- * Out: a gguf file of the same types. */
+/* merge.c: `tg merge`: adds what an adapter has learned to the weights of a model's file. In: a gguf file,
+ * peft's files. Out: a gguf file with the same types. */
 #include "llm.h"
 
 typedef struct MergeOptions {
@@ -18,7 +18,7 @@ static int run_merge(const void *options, char **argument, int n) {
   for (int i = 1; i < n && choices.lora.n < CLI_MANY; i++)
     choices.lora.at[choices.lora.n++] = argument[i];
   choices.context = 1;
-  choices.activations = 32; /* weights are read as they are in the file */
+  choices.activations = 32; /* weights are read exactly as they are in the file */
   if (!llm_session_open(&s, argument[0], &choices, 1, 0)) return CLI_FAILED;
   bool ok = !tg_llm_merge(s.m, o->out, &about);
   int rc = ok ? CLI_OK : cli_fail(s.ctx, "merge");

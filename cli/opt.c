@@ -1,5 +1,5 @@
-/* opt.c: `tg opt`: the compiler on a graph written as text. In: a file or stdin. Out: the graph after a pass,
- * the program, or its source. */
+/* opt.c: `tg opt`: runs the compiler on a graph that is written as text. In: a file or stdin. Out: the graph
+ * after a pass, the program, or its source. */
 #include "cli.h"
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void passes_list(bool json) {
       printf("%-9s %s\n", stage, name);
 }
 
-/* The text that was made, in an object that says what it is. */
+/* Prints the resulting text as a member of an object that tells how it was made. */
 static void result_json(const Options *o, const char *file, const char *text) {
   printf("{\"file\":"), cli_json_text(stdout, file);
   printf(",\"emit\":"), cli_json_text(stdout, o->emit ? o->emit : "uops");

@@ -1,5 +1,6 @@
-/* options.c: the tables of the commands read, and written as help, as completion for three shells and as man
- * pages. In: a CliCommand and the words after its name. Out: the struct of options that its run gets. */
+/* options.c: reads options by a command's table, and writes the table as help, as completion for three shells
+ * and as man pages. In: a CliCommand and the words after its name. Out: the struct of options that the
+ * command's run receives. */
 #include "cli.h"
 #include <ctype.h>
 #include <errno.h>
@@ -8,7 +9,7 @@
 
 enum { LONGEST = 64, FAR = 3 };
 
-/* ---- words that were meant: the number of letters to add, drop, change or swap */
+/* ---- suggestions. The distance of two words is the number of letters to add, drop, change or swap. */
 static int distance(const char *a, const char *b) {
   int n = (int)strlen(a), m = (int)strlen(b), row[3][LONGEST + 1];
   if (n > LONGEST || m > LONGEST) return FAR;
@@ -35,7 +36,7 @@ static int distance(const char *a, const char *b) {
 
 const char *cli_closest(const char *word, const char *(*name)(int i, const void *of), const void *of) {
   const char *best = NULL, *at;
-  int least = strlen(word) > 4 ? FAR : FAR - 1; /* a short word has few letters to be right */
+  int least = strlen(word) > 4 ? FAR : FAR - 1; /* a short word must match more closely */
   for (int i = 0; (at = name(i, of)); i++) {
     int d = distance(word, at);
     if (!strncmp(word, at, strlen(word)) && strlen(word) > 2) d = 1;
@@ -94,7 +95,7 @@ static bool option_set(const CliOption *o, char *options, const char *value) {
   return true;
 }
 
-/* --name value or --name=value; how many words it took, 0: refused. */
+/* Reads --name value or --name=value. Returns how many words it used; 0: refused. */
 static int option_read(const CliCommand *c, char *options, int argc, char **argv) {
   const char *word = argv[0] + 2;
   size_t n = strcspn(word, "=");
@@ -141,14 +142,14 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
   char **argument = calloc((size_t)argc + 1, sizeof *argument);
   int n = 0, rc = -1;
   char short_out[] = "--out", short_ranks[] = "--ranks";
-  bool plain = false; /* past -- */
+  bool plain = false; /* after -- */
   if (!options || !argument) rc = cli_refuse(CLI_FAILED, c->name, "out of memory");
   if (options && c->defaults) memcpy(options, c->defaults, c->nbytes);
   for (int i = 0; i < argc && rc < 0;) {
     const char *word = argv[i];
-    if (!plain && !strcmp(word, "-o")) argv[i] = short_out, word = short_out; /* as compilers have it */
+    if (!plain && !strcmp(word, "-o")) argv[i] = short_out, word = short_out; /* -o, as compilers have it */
     if (c->program && !plain && !strcmp(word, "-n"))
-      argv[i] = short_ranks, word = short_ranks; /* as mpirun */
+      argv[i] = short_ranks, word = short_ranks; /* -n, as mpirun has it */
     bool dashed = !plain && word[0] == '-' && word[1];
     if (dashed && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
       cli_help(stdout, c);
@@ -171,7 +172,8 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
   if (rc < 0 && n < c->least) rc = cli_refuse(CLI_USAGE, c->name, "%s is missing", c->arguments);
   if (rc < 0 && c->most >= 0 && n > c->most)
     rc = cli_refuse(CLI_USAGE, c->name, "'%s' is one argument too many", argument[c->most]);
-  bool program = !c->program && n && strstr(c->arguments, "PROGRAM"); /* an option may be meant for that */
+  /* A wrong option may be meant for the program. */
+  bool program = !c->program && n && strstr(c->arguments, "PROGRAM");
   if (rc == CLI_USAGE && program)
     fprintf(stderr, "options of the program follow --: tg %s -- %s ..\n", c->name, argument[0]);
   if (rc == CLI_USAGE) fprintf(stderr, "try: tg help %s\n", c->name);
@@ -258,7 +260,7 @@ void cli_help(FILE *to, const CliCommand *c) {
           0, columns);
 }
 
-/* ---- completion. Every command's words: its options, the values that they may have, its arguments. */
+/* ---- completion. The words of each command are its options, their allowed values and its arguments. */
 static void words_put(const CliCommand *c) {
   for (int k = 0; k < c->noptions; k++)
     printf("%s--%s", k ? " " : "", c->options[k].name);
@@ -351,7 +353,7 @@ static void fish_put(void) {
   }
 }
 
-static void json_texts(const char *names, char between) { /* ["a","b"] of "a|b" */
+static void json_texts(const char *names, char between) { /* writes "a|b" as ["a","b"] */
   putchar('[');
   for (const char *p = names; *p;) {
     char word[64];
@@ -400,7 +402,7 @@ int cli_completion(const char *shell) {
   return CLI_OK;
 }
 
-/* ---- man pages, in man(7)'s macros */
+/* ---- man pages, written with the macros of man(7) */
 static void roff(const char *text) {
   bool start = true;
   for (; *text; text++) {
@@ -432,7 +434,7 @@ static void manual_of(const CliCommand *c) {
   if (c->more) puts(".PP"), roff(c->more);
 }
 
-static void manual_head(const CliCommand *c) { /* the page of a command is called tg-bench-ops */
+static void manual_head(const CliCommand *c) { /* the page of `tg bench ops` is called tg-bench-ops */
   char page[LONGEST + 1];
   snprintf(page, sizeof page, "tg%s%s", c ? " " : "", c ? c->name : "");
   for (char *p = page; *p; p++)

@@ -1,7 +1,9 @@
-/* picture.c: PNG by libpng, JPEG by libjpeg, where they were found when this was built; PPM always. In: a
- * file. Out: 8-bit RGB; transparency is dropped, grey becomes three channels. PNG and PPM are written, too.
- */
+/* picture.c: reads PNG by libpng and JPEG by libjpeg, if these were found when this was built, and always
+ * PPM. In: a file, or its bytes. Out: 8-bit RGB; transparency is dropped, and grey becomes three channels.
+ * PNG and PPM can be written, too. */
 #include "picture.h"
+#include "cli.h"
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -17,27 +19,40 @@
 #include <jpeglib.h>
 #endif
 
-enum { MOST = 1 << 14 }; /* pixels of a side */
+enum { MOST = 1 << 14 }; /* pixels of a side, at most */
 
 static char why[300];
 
-static bool room(Picture *p, long width, long height) {
-  if (width < 1 || height < 1 || width > MOST || height > MOST) return false;
+/* The bytes that are to be decoded. */
+typedef struct Bytes {
+  const uint8_t *at;
+  size_t n;
+  int64_t pixels; /* the most that are accepted */
+} Bytes;
+
+static bool room(Bytes b, Picture *p, long width, long height) {
+  bool fits =
+      width >= 1 && height >= 1 && width <= MOST && height <= MOST && (int64_t)width * height <= b.pixels;
+  if (!fits) snprintf(why, sizeof why, "a picture of %ld x %ld pixels is too large", width, height);
+  if (!fits) return false;
   *p = (Picture){(int)width, (int)height, malloc((size_t)width * (size_t)height * 3)};
+  if (!p->rgb) snprintf(why, sizeof why, "out of memory");
   return p->rgb != NULL;
 }
 
 #ifdef TG_HAVE_PNG
-static bool png_decode(const char *path, Picture *p) {
+static bool png_decode(Bytes b, Picture *p) {
   png_image image = {.version = PNG_IMAGE_VERSION};
-  if (!png_image_begin_read_from_file(&image, path)) {
+  if (!png_image_begin_read_from_memory(&image, b.at, b.n)) {
     snprintf(why, sizeof why, "%s", image.message);
     return false;
   }
   image.format = PNG_FORMAT_RGB;
-  bool ok = room(p, (long)image.width, (long)image.height);
-  if (ok) ok = png_image_finish_read(&image, &(png_color){0, 0, 0}, p->rgb, 0, NULL) != 0;
-  if (!ok) snprintf(why, sizeof why, "%s", *image.message ? image.message : "too large");
+  bool ok = room(b, p, (long)image.width, (long)image.height);
+  if (ok && !png_image_finish_read(&image, &(png_color){0, 0, 0}, p->rgb, 0, NULL)) {
+    snprintf(why, sizeof why, "%s", image.message);
+    ok = false;
+  }
   png_image_free(&image);
   return ok;
 }
@@ -55,12 +70,13 @@ static void jpeg_failed(j_common_ptr c) {
   longjmp(e->back, 1);
 }
 
-/* Of its warnings one is an error: where the file ends, it would go on in grey. */
+/* Treats one of libjpeg's warnings as an error: if the file ends early, libjpeg would fill the rest with
+ * grey. */
 static void jpeg_warned(j_common_ptr c, int level) {
   if (level < 0 && c->err->msg_code == JWRN_JPEG_EOF) jpeg_failed(c);
 }
 
-static bool jpeg_decode(FILE *f, Picture *p) {
+static bool jpeg_decode(Bytes b, Picture *p) {
   struct jpeg_decompress_struct c;
   JpegError e;
   c.err = jpeg_std_error(&e.base);
@@ -71,51 +87,62 @@ static bool jpeg_decode(FILE *f, Picture *p) {
     return false;
   }
   jpeg_create_decompress(&c);
-  jpeg_stdio_src(&c, f);
+  jpeg_mem_src(&c, (unsigned char *)(uintptr_t)b.at, (unsigned long)b.n);
   jpeg_read_header(&c, TRUE);
   c.out_color_space = JCS_RGB;
-  jpeg_start_decompress(&c);
-  bool ok = room(p, (long)c.output_width, (long)c.output_height);
+  /* Checked before libjpeg allocates memory of its own. */
+  bool ok = room(b, p, (long)c.image_width, (long)c.image_height);
+  if (ok) jpeg_start_decompress(&c);
   while (ok && c.output_scanline < c.output_height) {
     JSAMPROW row = p->rgb + (size_t)c.output_scanline * (size_t)p->width * 3;
     jpeg_read_scanlines(&c, &row, 1);
   }
-  if (ok)
-    jpeg_finish_decompress(&c);
-  else
-    snprintf(why, sizeof why, "too large");
+  if (ok) jpeg_finish_decompress(&c);
   jpeg_destroy_decompress(&c);
   return ok;
 }
 #endif
 
-static bool ppm_decode(FILE *f, Picture *p) {
-  int width, height, most;
-  bool ok = fscanf(f, "P6 %d %d %d", &width, &height, &most) == 3 && most == 255 && fgetc(f) != EOF;
-  ok = ok && room(p, width, height) &&
-       fread(p->rgb, 3, (size_t)width * (size_t)height, f) == (size_t)width * (size_t)height;
-  if (!ok) snprintf(why, sizeof why, "no PPM of 8 bits, or cut off");
+/* Reads a number of a PPM's header. It must be followed by a blank. */
+static bool ppm_number(Bytes *b, long *out) {
+  while (b->n && isspace(*b->at))
+    b->at++, b->n--;
+  *out = 0;
+  bool any = false;
+  for (; b->n && isdigit(*b->at) && *out < 1 << 20; b->at++, b->n--) {
+    *out = *out * 10 + (*b->at - '0');
+    any = true;
+  }
+  return any && b->n && isspace(*b->at);
+}
+
+static bool ppm_decode(Bytes b, Picture *p) {
+  long width = 0, height = 0, most = 0;
+  b.at += 2, b.n -= 2;
+  bool ok = ppm_number(&b, &width) && ppm_number(&b, &height) && ppm_number(&b, &most) && most == 255;
+  if (ok && !room(b, p, width, height)) return false;
+  ok = ok && b.n - 1 >= (size_t)width * (size_t)height * 3;
+  if (ok)
+    memcpy(p->rgb, b.at + 1, (size_t)width * (size_t)height * 3);
+  else
+    snprintf(why, sizeof why, "no PPM of 8 bits, or cut off");
   return ok;
 }
 
-static bool decode(FILE *f, const char *path, Picture *p) {
-  unsigned char magic[8] = {0};
-  size_t n = fread(magic, 1, sizeof magic, f);
-  rewind(f);
-  (void)path;
-  if (n >= 2 && magic[0] == 'P' && magic[1] == '6') return ppm_decode(f, p);
-  if (n == 8 && !memcmp(magic, "\x89PNG", 4)) {
+static bool decode(Bytes b, Picture *p) {
+  if (b.n >= 2 && b.at[0] == 'P' && b.at[1] == '6') return ppm_decode(b, p);
+  if (b.n >= 8 && !memcmp(b.at, "\x89PNG", 4)) {
 #ifdef TG_HAVE_PNG
-    return png_decode(path, p);
+    return png_decode(b, p);
 #else
     return snprintf(why, sizeof why,
                     "a PNG, and this tg was built without libpng (install libpng-dev, build again)"),
            false;
 #endif
   }
-  if (n >= 3 && !memcmp(magic, "\xff\xd8\xff", 3)) {
+  if (b.n >= 3 && !memcmp(b.at, "\xff\xd8\xff", 3)) {
 #ifdef TG_HAVE_JPEG
-    return jpeg_decode(f, p);
+    return jpeg_decode(b, p);
 #else
     return snprintf(why, sizeof why,
                     "a JPEG, and this tg was built without libjpeg (install libjpeg-dev, build again)"),
@@ -125,19 +152,25 @@ static bool decode(FILE *f, const char *path, Picture *p) {
   return snprintf(why, sizeof why, "neither PNG nor JPEG nor PPM"), false;
 }
 
-const char *picture_read(const char *path, Picture *p) {
+const char *picture_decode(const void *bytes, size_t n, int64_t pixels, Picture *p) {
   *p = (Picture){0};
-  FILE *f = fopen(path, "rb");
-  if (!f) {
-    snprintf(why, sizeof why, "%s", strerror(errno));
-    return why;
-  }
-  bool ok = decode(f, path, p);
-  fclose(f);
-  if (ok) return NULL;
+  if (decode((Bytes){bytes, n, pixels}, p)) return NULL;
   free(p->rgb);
   p->rgb = NULL;
   return why;
+}
+
+const char *picture_read(const char *path, Picture *p) {
+  size_t n = 0;
+  *p = (Picture){0};
+  char *bytes = cli_read_file(path, &n);
+  if (!bytes) {
+    snprintf(why, sizeof why, "%s", strerror(errno));
+    return why;
+  }
+  const char *wrong = picture_decode(bytes, n, (int64_t)MOST * MOST, p);
+  free(bytes);
+  return wrong;
 }
 
 /* ---- writing */
@@ -186,7 +219,8 @@ const char *picture_write(const char *path, const Picture *p) {
   return ok ? NULL : why;
 }
 
-/* ---- resizing: each axis by a triangle as wide as a pixel of the larger of the two grids */
+/* ---- resizing: each axis is filtered by a triangle whose radius is one pixel of the coarser of the two
+ * grids */
 typedef struct Taps {
   int first, n;
 } Taps;

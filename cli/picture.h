@@ -1,22 +1,25 @@
-/* picture.h: pictures as bytes, for `tg run`. */
+/* picture.h: reads, writes and resizes pictures in memory. */
 #ifndef TG_PICTURE_H
 #define TG_PICTURE_H
+#include <stddef.h>
 #include <stdint.h>
 
-/* RGB, rows of width * 3 bytes. */
+/* RGB, height rows of width * 3 bytes. */
 typedef struct Picture {
   int width, height;
   uint8_t *rgb;
 } Picture;
 
-/* PNG, JPEG, or PPM (P6, 8 bits). NULL: fine; else why not, which lives until the next call. rgb is the
- * caller's to free. */
+/* Reads PNG, JPEG or PPM (P6, 8 bits). Returns NULL if all is fine, otherwise the reason, which is valid
+ * until the next call. The caller frees p->rgb. */
 const char *picture_read(const char *path, Picture *p);
-/* As PNG or PPM, by the end of path's name. NULL: fine; else why not, as above. picture_refused: of the name
- * alone. */
+/* The same for n bytes. pixels: the most that are accepted, checked before any are decoded. */
+const char *picture_decode(const void *bytes, size_t n, int64_t pixels, Picture *p);
+/* Writes PNG or PPM, by the ending of path. Returns NULL if all is fine, otherwise the reason, as above.
+ * picture_refused checks the name only. */
 const char *picture_refused(const char *path);
 const char *picture_write(const char *path, const Picture *p);
-/* Resized to width x height: bilinear, by the mean of what falls into a pixel where it shrinks. out: floats 0
- * .. 255, rows of width * 3. */
+/* Resizes to width x height: bilinear, or a weighted mean of the source pixels where it shrinks. out: floats
+ * 0 .. 255, rows of width * 3. */
 void picture_resize(const Picture *p, int width, int height, float *out);
 #endif

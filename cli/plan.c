@@ -1,24 +1,26 @@
-/* plan.c: `tg plan`: what training a transformer on many devices would take, by formulae and no device.
- * In: how many of which device, how they are linked. Out: for models from 124M to 7B parameters the time
- * of a step, what is exchanged and how much of that hides behind the backward pass, memory for each
- * device. The formulae and where they are from: docs/many.md. */
+/* plan.c: `tg plan`: computes what training a transformer on many devices would take, from formulae and
+ * without a device. In: the number and kind of devices, and the links between them. Out: for models from 124M
+ * to 7B parameters, the time of a step, the bytes that are exchanged, how much of that exchange is hidden
+ * behind the backward pass, and the memory of each device. docs/many.md explains the formulae and gives their
+ * sources. */
 #include "cli.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- tables: of what is sold, what its maker says */
+/* ---- tables of products, with their makers' figures */
 typedef struct Gpu {
   const char *name;
-  double flops, bytes, bandwidth; /* dense bf16 a second; memory; bytes a second of it */
-  double link;                    /* bytes a second of NVLink in one direction; 0: it has none */
+  /* Dense bf16 operations per second; memory in bytes; its bandwidth in bytes per second. */
+  double flops, bytes, bandwidth;
+  double link; /* bytes per second of NVLink in one direction; 0: no NVLink */
 } Gpu;
 
 static const Gpu gpus[] = {{"A100", 312e12, 80e9, 2.04e12, 300e9},
                            {"H100", 989e12, 80e9, 3.35e12, 450e9},
                            {"H200", 989e12, 141e9, 4.8e12, 450e9}};
 
-/* bytes a second in one direction, 0: the device's; what a protocol leaves of them; seconds that a message
- * takes */
+/* bandwidth: bytes per second in one direction; 0: that of the device. efficiency: the share of the bandwidth
+ * that a protocol leaves. latency: seconds for each message. */
 typedef struct Link {
   const char *name;
   double bandwidth, efficiency, latency;
@@ -30,7 +32,7 @@ static const Link links[] = {
 typedef struct Model {
   const char *name;
   int layers, width, inner, heads, vocabulary;
-  bool gated; /* three matrices of width by inner, else two */
+  bool gated; /* an inner layer has three matrices of width by inner, otherwise two */
 } Model;
 
 static const Model models[] = {{"GPT-2 small", 12, 768, 3072, 12, 50257, false},
@@ -50,14 +52,15 @@ typedef struct Plan {
   int n;
   const Gpu *gpu;
   Link link;
-  Link inside; /* of a machine, where there are several, and .link is that of each device to others */
+  /* The link within a machine; with several machines, .link connects each device to other machines. */
+  Link inside;
   const Options *o;
 } Plan;
 
 typedef struct Times {
   double compute, update, exchange, exposed, step; /* seconds */
   double moved;                                    /* bytes that each device sends in a step */
-  double memory;                                   /* bytes of each device */
+  double memory;                                   /* bytes on each device */
 } Times;
 
 /* ---- the formulae */
@@ -65,41 +68,45 @@ static double layer_parameters(const Model *m) {
   return 4.0 * m->width * m->width + (m->gated ? 3.0 : 2.0) * m->width * m->inner;
 }
 
+/* With gated layers, the last layer has weights of its own; otherwise it shares those of the embedding. */
 static double embedding_parameters(const Model *m) {
-  return (double)m->vocabulary * m->width *
-         (m->gated ? 2 : 1); /* the last layer's weights are the first's, or not */
+  return (double)m->vocabulary * m->width * (m->gated ? 2 : 1);
 }
 
 static double parameters(const Model *m) { return m->layers * layer_parameters(m) + embedding_parameters(m); }
 
-/* Of one device: 6 for each parameter and token (2 forward, 4 backward), and the products of attention. */
+/* Operations of one device: 6 for each parameter and token (2 forward, 4 backward), and the products of
+ * attention. */
 static double step_flops(const Plan *p, const Model *m) {
   double tokens = (double)p->o->batch * (double)p->o->context;
   return tokens * (6 * parameters(m) + 12.0 * m->layers * m->width * (double)p->o->context);
 }
 
-/* An all-reduce of S bytes of n devices: each sends 2 (n-1)/n S, in 2 (n-1) messages one after another. */
+/* Seconds of an all-reduce of S bytes on n devices. Each device sends 2 (n-1)/n S bytes, in 2 (n-1) messages
+ * one after another. */
 static double ring_seconds(const Link *l, double n, double bytes) {
   return n < 2 ? 0 : 2 * (n - 1) / n * bytes / (l->bandwidth * l->efficiency) + 2 * (n - 1) * l->latency;
 }
 
-/* In two levels: within each machine of k, then each device its k-th with those of the other machines. */
+/* An exchange in two levels: first within each machine of k devices, then of each k-th part with the same
+ * part on the other machines. */
 static double exchange_seconds(const Plan *p, double bytes) {
   double machines = (double)p->o->machines, k = p->n / machines;
   if (machines < 2) return ring_seconds(&p->link, p->n, bytes);
   return ring_seconds(&p->inside, k, bytes) + ring_seconds(&p->link, machines, bytes / k);
 }
 
-/* bf16 weights and gradients; f32 weights and two moments, a part of them where the state is split;
- * activations of a layer, attention computed in blocks: 34 bytes for each element of width. */
+/* Bytes on one device: bf16 weights and gradients; f32 weights and two moments, of which each device has a
+ * part if the state is split; activations of a layer, with attention computed in blocks: 34 bytes for each
+ * element of width. */
 static double device_bytes(const Plan *p, const Model *m) {
   double n = parameters(m), tokens = (double)p->o->batch * (double)p->o->context;
   return 4 * n + 12 * n / (p->o->split ? p->n : 1) + 34.0 * tokens * m->width * m->layers +
          4.0 * tokens * m->vocabulary;
 }
 
-/* The timeline of one step: gradients of a layer go out when its backward is done and the link is free, the
- * embedding's last, while weights whose gradients have come are updated. */
+/* The timeline of one step. A layer's gradients are sent once its backward pass is done and the link is free;
+ * the embedding's gradients are sent last. Meanwhile the weights whose gradients have arrived are updated. */
 static Times timeline(const Plan *p, const Model *m) {
   Times t = {.compute = step_flops(p, m) / (p->gpu->flops * p->o->utilisation), .memory = device_bytes(p, m)};
   double forward = t.compute / 3, backward = t.compute - forward, link_free = 0;
@@ -112,7 +119,7 @@ static Times timeline(const Plan *p, const Model *m) {
     t.exchange += takes;
     t.moved += p->n < 2 ? 0 : 2.0 * (p->n - 1) / p->n * bytes;
   }
-  /* weights, moments and gradients are read, weights and moments written */
+  /* Weights, moments and gradients are read; weights and moments are written. */
   t.update = 30 * parameters(m) / (p->o->split ? p->n : 1) / p->gpu->bandwidth;
   double covered = t.compute + t.update * (1 - embedding_parameters(m) / parameters(m));
   t.exposed = link_free > covered && t.exchange > 0 ? link_free - covered : 0;

@@ -1,11 +1,11 @@
-/* profile.c: `tg profile PROGRAM ARGS..`: where the time of a program goes. In: any program that links the
+/* profile.c: `tg profile PROGRAM ARGS..`: shows where a program's time goes. In: any program that links the
  * library, or a trace that TG_PROFILE wrote. Out: a table of its kernels and of what the host did; with
- * --compare what changed since an earlier one. The program writes its traces (src/engine/profile.c) into a
- * folder that is made for it.
+ * --compare, what changed since an earlier one. The program writes its traces (src/engine/profile.c) into a
+ * folder made for them.
  *
- * What happens on the host's threads, one thing after another, is a kernel, work of the host, a wait, or the
- * program's own: these four are the time that passed. Kernels of a device with a queue run beside them, by its
- * own clock, while the host waits. */
+ * On the host's threads, one thing happens after another: a kernel, work of the host, a wait, or the
+ * program's own work. These four add up to the time that passed. Kernels of a device with a queue run beside
+ * them, by that device's own clock, while the host waits. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "program.h"
@@ -25,26 +25,27 @@ typedef struct ProfileOptions {
   bool json, no_roof;
 } ProfileOptions;
 
-enum { HOST_TRACK = 1, MOST_TRACKS = 66 }; /* the host and its devices; those of threads come after */
+/* The host and its devices; tracks of threads have higher numbers. */
+enum { HOST_TRACK = 1, MOST_TRACKS = 66 };
 
-/* A kernel of a device, or (device "host") what the host did, or ("wait") what it waited for, or ("program")
- * what the program did between its calls; us: of the host without what is inside. So all rows but those of
- * queues are together the time from the first event to the last. */
+/* device: that of a kernel, or "host": what the host did, "wait": what it waited for, "program": what the
+ * program did between its calls. us of the host does not include what is inside a span. So all rows except
+ * those of queues add up to the time from the first event to the last. */
 typedef struct Row {
   char name[100], device[40], origin[200];
   int64_t calls;
   bool kernel;
-  double us, flops, bytes, estimated_us,
-      was_us;  /* was_us: in the earlier profile; negative: it was not there */
-  double roof; /* percent of what was measured that its device can do; 0: not known */
+  /* was_us: in the earlier profile; negative: the row was not there. */
+  double us, flops, bytes, estimated_us, was_us;
+  double roof; /* percent of what its device was measured to reach; 0: unknown */
 } Row;
 
 typedef struct Table {
   Row *row;
   size_t n, cap;
-  double first, last; /* us of the trace that is read */
+  double first, last; /* us of the current trace */
   double all;         /* from the first to the last event, of all traces */
-  /* queued: kernels of queues, beside the others; program: what it did between its calls of the library */
+  /* queued: kernels of queues, beside the rest; program: what it did between its calls of the library. */
   double kernels, queued, host, waits, program;
 } Table;
 
@@ -73,12 +74,14 @@ static const char *text(const json_t *v, const char *key) {
   return s ? s : "";
 }
 
+/* Returns the last '}' before `at`; NULL: there is none. */
 static char *brace_before(char *begin, char *at) {
   while (at > begin && *--at != '}') {}
   return *at == '}' ? at : NULL;
 }
 
-/* A program that was killed left its array open, perhaps in the middle of an event. */
+/* A program that was killed left the array open, perhaps in the middle of an event. So up to three events at
+ * its end are dropped. */
 static json_t *trace_load(const char *path, json_error_t *e) {
   char *all = cli_read_file(path, NULL);
   if (!all) {
@@ -98,17 +101,18 @@ static json_t *trace_load(const char *path, json_error_t *e) {
   return v;
 }
 
-/* The host's spans lie in one another: each loses what the ones inside take, kernels too. They come in the
- * order of their ends, so what is inside of a span stands before it. */
+/* The host's spans are nested; each loses the time of those inside it, kernels too. They come in the order of
+ * their ends, so what is inside a span comes before it. */
 typedef struct Span {
   double begin, end;
 } Span;
 
 typedef struct Nest {
-  Span *at; /* that no span has taken in yet */
+  Span *at; /* the spans that are not inside another span so far */
   size_t n, cap;
 } Nest;
 
+/* Adds a span. Returns the time of the spans inside it, which leave the stack. */
 static double taken_in(Nest *s, double begin, double end) {
   double inside = 0;
   while (s->n && s->at[s->n - 1].begin >= begin)
@@ -134,7 +138,7 @@ static void row_add(Row *r, const json_t *e, double us) {
   if (!*r->origin) snprintf(r->origin, sizeof r->origin, "%s", text(args, "origin"));
 }
 
-/* Slices of threads, and those in which a device is idle, say again what others say. */
+/* Slices of threads, and those in which a device is idle, are skipped: other events have their time. */
 static void event_take(Table *t, Nest *nest, json_t *const *device, const json_t *e) {
   double begin = number(e, "ts"), us = number(e, "dur");
   int tid = (int)number(e, "tid");
@@ -158,7 +162,7 @@ static void event_take(Table *t, Nest *nest, json_t *const *device, const json_t
   *(kernel ? &t->kernels : wait ? &t->waits : &t->host) += us - (tid == HOST_TRACK ? inside : 0);
 }
 
-/* The time that no span covers, between those that lie in no other. */
+/* Adds the time between the outermost spans, which no span covers. */
 static void between_calls(Table *t, const Nest *nest) {
   Row *r = nest->n > 1 ? row_of(t, "program", "between calls") : NULL;
   double end = nest->n ? nest->at[0].end : 0;
@@ -198,7 +202,7 @@ static bool trace_take(Table *t, const char *path) {
 }
 
 /* ---- a program */
-/* The folder may be on another disk, and `keep` be a pipe. */
+/* The trace is copied, because the folder may be on another disk and `keep` may be a pipe. */
 static bool copied(const char *path, const char *keep) {
   size_t n = 0;
   char *text = cli_read_file(path, &n);
@@ -210,8 +214,8 @@ static bool copied(const char *path, const char *keep) {
   return ok;
 }
 
-/* Each context of the program has a trace of its own in the folder. *kept: the first one is where `keep`
- * says. */
+/* Reads the traces in the folder, one for each context, and removes it. Returns how many. *kept: the first is
+ * in `keep`. */
 static int traces_take(Table *t, const char *folder, const char *keep, bool *kept) {
   DIR *d = opendir(folder);
   struct stat s;
@@ -221,7 +225,8 @@ static int traces_take(Table *t, const char *folder, const char *keep, bool *kep
     char path[600];
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     if (e->d_name[0] == '.') continue;
-    bool whole = !stat(path, &s) && s.st_size; /* else the program ended before it closed the context */
+    /* The file is empty if the program ended before it closed the context. */
+    bool whole = !stat(path, &s) && s.st_size;
     n += whole && trace_take(t, path);
     if (keep && whole && n == 1) *kept = copied(path, keep);
     unlink(path);
@@ -250,7 +255,7 @@ static const char *time_text(double us, char room[32]) {
 
 static double total(const Table *t) { return t->kernels + t->host + t->waits + t->program; }
 
-/* A rate, a share of the roof and the time beside the estimate are of kernels alone. */
+/* Rates, the share of the roof and the ratio to the estimate are printed only for kernels. */
 static void rates_say(const Row *r) {
   char roof[16] = "";
   if (!r->kernel || r->us <= 0) {
@@ -304,7 +309,7 @@ static void table_json(const Table *t) {
   }
 }
 
-/* The lines of --json of an earlier profile. */
+/* Reads the lines of an earlier profile's --json. Returns false if it failed; the reason was printed. */
 static bool compared(Table *t, const char *path) {
   char line[1000];
   FILE *f = fopen(path, "r");
@@ -323,7 +328,7 @@ static bool compared(Table *t, const char *path) {
   return ok;
 }
 
-/* What each device of the table can do, measured here and now. */
+/* Measures, here and now, what each device of the table can do. */
 static void roofs_take(Table *t) {
   Roof roof = {0};
   char of[40] = "";

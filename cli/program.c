@@ -1,5 +1,5 @@
-/* program.c: a program that a command runs and then tells of (`tg profile`, `explain`, `viz`), and why one
- * does not start. */
+/* program.c: runs a program about which a command then reports (`tg profile`, `explain`, `viz`), and tells
+ * why a program does not start. */
 #define _POSIX_C_SOURCE 200809L
 #include "program.h"
 #include "llm.h"
@@ -34,7 +34,8 @@ static bool by_process(const siginfo_t *info) {
   return info->si_code == SI_USER || info->si_code == SI_QUEUE;
 }
 
-/* What a terminal sends reaches the program by itself; a process, such as a supervisor, may know of us alone. */
+/* A signal from a terminal reaches the program without us. Another process, such as a supervisor, may know
+ * only our process, so its signal is passed on. */
 static void on_signal(int number, siginfo_t *info, void *context) {
   int was = errno;
   (void)context;
@@ -47,8 +48,8 @@ static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
 enum { ENDS = sizeof ends / sizeof *ends };
 
-/* nohup ignores SIGHUP, and it stays so. A shell that starts us in the background ignores SIGINT; there it is
- * one that was sent on purpose. */
+/* If nohup made us ignore SIGHUP, it stays ignored. A shell that starts us in the background ignores SIGINT
+ * too; a SIGINT that comes then was sent on purpose, so it is handled. */
 static bool is_kept(int number) {
   struct sigaction was;
   return number == SIGHUP && !sigaction(number, NULL, &was) && was.sa_handler == SIG_IGN;
@@ -83,7 +84,8 @@ static void signals_held(bool hold) {
   sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-pid_t program_fork(void) { /* a signal is held until it is known whom to pass it on to */
+/* Signals are blocked until it is known which process they are to be passed on to. */
+pid_t program_fork(void) {
   fflush(NULL);
   program_catch();
   signals_held(true);
@@ -95,7 +97,9 @@ pid_t program_fork(void) { /* a signal is held until it is known whom to pass it
   return pid;
 }
 
-int program_awaited(pid_t pid) { /* its number stays its own until no signal can be sent there any more */
+/* The program's number is not reused until no signal can be sent to it any more, because WNOWAIT leaves it as
+ * a zombie. */
+int program_awaited(pid_t pid) {
   int status = 0;
   siginfo_t info;
   while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {}
@@ -111,11 +115,11 @@ int program_with(char **argument, const char *command, const char *variable, con
   size_t length = strlen(argument[0]);
   bool model = length > 5 && !strcmp(argument[0] + length - 5, ".onnx");
   if (n > 0) me[n] = 0;
-  pid_t pid = program_fork(); /* a signal ends the program; what it did is told */
+  pid_t pid = program_fork(); /* a signal ends only the program; the command still reports */
   if (pid < 0) return cli_refuse(CLI_FAILED, command, "%s: %s", argument[0], strerror(errno));
   if (!pid) {
     setenv(variable, value, 1);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for what the command tells */
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for the command's report */
     execvp(model && n > 0 ? me : argument[0], model ? self : argument);
     program_absent(command, argument[0]);
     _exit(PROGRAM_ABSENT);

@@ -1,11 +1,11 @@
-/* programs.c: the programs. In: a context. Out: graphs of known size and shape, realized once per step. See
- * programs.h. */
+/* programs.c: the programs of programs.h. In: a context. Out: graphs of known size and shape, realized once
+ * per step. */
 #include "programs.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* of a transformer */
+/* A block of a transformer. */
 typedef struct Block {
   TgLayerNorm ln1, ln2;
   TgLinear qkv, out, up, down;
@@ -14,7 +14,7 @@ typedef struct Block {
 struct ProgramState {
   TgContext *ctx;
   int which, n;
-  TgTensor *x, *y, *z; /* inputs, kept */
+  TgTensor *x, *y, *z; /* inputs, made with tg_keep */
   TgLinear *linear;
   int nlinear, nblock;
   TgConv2d conv[4];
@@ -30,7 +30,7 @@ struct ProgramState {
 
 /* ---- parameters and data */
 static bool param(ProgramState *p, TgTensor *t) {
-  if (!t) return true; /* a bias that is not there, or an error in the context */
+  if (!t) return true; /* no bias, or an error in the context */
   if (p->nparam == p->room) {
     TgTensor **more = realloc(p->param, sizeof *more * (size_t)(2 * p->room + 16));
     if (!more) return false;
@@ -41,7 +41,7 @@ static bool param(ProgramState *p, TgTensor *t) {
   return true;
 }
 
-/* All parameters in memory, then an Adam over them. */
+/* Realizes all parameters and makes an Adam optimiser for them. */
 static bool adam(ProgramState *p) {
   if (tg_error(p->ctx) || tg_realize_many(p->param, (size_t)p->nparam)) return false;
   p->opt = tg_adam(p->ctx, p->param, p->nparam, .lr = 1e-3);
@@ -176,8 +176,8 @@ static TgStatus cnn_step(ProgramState *p) {
   return learn(p, tg_sparse_cross_entropy(tg_linear_run(&p->linear[0], tg_flatten(h, 1, -1)), p->y));
 }
 
-/* A transformer with learned positions. learns: a training step of Adam; else the scores of all tokens, by
- * the token embedding again. */
+/* Sizes of a transformer with learned positions. learns: a step is a training step of Adam; otherwise it
+ * computes the scores of all tokens, with the token embedding as the last layer's weights. */
 typedef struct GptSizes {
   int64_t batch, length, wide, heads, vocab;
   bool learns;
@@ -185,7 +185,7 @@ typedef struct GptSizes {
 
 static const GptSizes char_gpt = {12, 64, 128, 4, 65, true}, gpt2 = {1, 64, 768, 12, 50257, false};
 
-/* Parameters have the names of their layers, as what is computed with them: h0/attention, h0/mlp. */
+/* Parameters, and what is computed with them, are named after their layer: h0/attention, h0/mlp. */
 static void block_name(ProgramState *p, int i, const char *part) {
   char name[16];
   snprintf(name, sizeof name, "h%d", i);
@@ -235,7 +235,7 @@ static bool gpt_begin(ProgramState *p) { return gpt_sized(p, &char_gpt); }
 
 static bool gpt2_begin(ProgramState *p) { return gpt_sized(p, &gpt2); }
 
-/* (b, t, 3 w) -> (b, heads, t, w / heads). */
+/* Takes part `part` (0: queries, 1: keys, 2: values) of (b, t, 3 w), as (b, heads, t, w / heads). */
 static TgTensor *heads(const GptSizes *g, TgTensor *qkv, int part) {
   TgTensor *h = tg_slice(qkv, -1, part * g->wide, (part + 1) * g->wide);
   return tg_transpose(tg_reshape(h, TG_SHAPE(g->batch, g->length, g->heads, g->wide / g->heads)), 1, 2);
@@ -262,7 +262,7 @@ static TgStatus gpt_step(ProgramState *p) {
   return learn(p, tg_sparse_cross_entropy(tg_linear_run(&p->linear[0], h), p->y));
 }
 
-/* ---- programs of any size n, for counts of work that must stay linear */
+/* ---- programs of any size n, for counts of work that must grow linearly with n */
 static TgTensor **handles(ProgramState *p) { return calloc((size_t)p->n, sizeof(TgTensor *)); }
 
 static TgStatus outputs_step(ProgramState *p) { /* n results that share their input */
@@ -297,7 +297,7 @@ static bool rows_begin(ProgramState *p) {
   return p->x && p->y;
 }
 
-/* n rows of one tensor written in place, one after the other */
+/* Writes n rows of one tensor in place, one after another. */
 static TgStatus assign_step(ProgramState *p) {
   TgStatus s = TG_OK;
   for (int i = 0; !s && i < p->n; i++)
@@ -313,7 +313,8 @@ static TgStatus slices_step(ProgramState *p) { /* the sum of n overlapping slice
   return tg_realize(z);
 }
 
-static TgStatus views_step(ProgramState *p) { /* n rounds of pad, permute, reshape on top of each other */
+/* N rounds of pad, permute, reshape and shrink on top of each other. */
+static TgStatus views_step(ProgramState *p) {
   TgTensor *z = tg_slice(p->x, 0, 0, 24);
   for (int i = 0; i < p->n; i++) {
     z = tg_pad(z, (const int64_t[]){1, 0}, (const int64_t[]){1, 0});
@@ -369,7 +370,8 @@ ProgramState *program_begin(TgContext *ctx, int i, int n) {
   p->ctx = ctx;
   p->which = i;
   p->n = n ? n : programs[i].info.size;
-  TgStatus s = tg_scope_begin(ctx); /* what initialisation leaves behind ends here */
+  /* Temporaries of the initialisation are released at the end of this scope. */
+  TgStatus s = tg_scope_begin(ctx);
   bool ok = !s && programs[i].begin(p);
   if (!s) s = tg_scope_end(ctx);
   if (ok && !s && !tg_error(ctx)) return p;
@@ -387,7 +389,7 @@ TgStatus program_step(ProgramState *p) {
 
 void program_end(ProgramState *p) {
   if (!p) return;
-  bool parts = programs[p->which].begin == parts_begin; /* its params are inputs, owned by no layer */
+  bool parts = programs[p->which].begin == parts_begin; /* its parameters are inputs, which no layer owns */
   tg_optim_free(p->opt);
   for (int i = 0; i < p->nlinear; i++)
     tg_linear_free(&p->linear[i]);

@@ -1,8 +1,8 @@
-/* reply.c: a reply of a language model, made step by step. In: what is asked. Out: text in pieces. Several
- * may be made in turn, each in a sequence of the model. A prompt that begins as what the sequence's cache has
- * is read from where they differ. Text is held back while it may be the beginning of a stop string, which may
- * span tokens. */
-#include "llm.h"
+/* reply.c: makes a reply of a language model, step by step. In: a request. Out: pieces of text. Several
+ * replies may be made in turn, each in its own sequence of the model. If a prompt begins like the text in the
+ * cache, only the rest is computed. Text is held back while it may begin a stop string, which may span
+ * tokens. */
+#include "sight.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +11,12 @@ typedef struct Outlet {
   const CliTexts *stop; /* NULL: none */
   LlmPiece piece;
   void *user;
-  char *held; /* text that may be the beginning of a stop string */
+  char *held; /* text that may begin a stop string */
   size_t n, cap;
   bool ended;
 } Outlet;
 
-/* How many bytes at the end of held may begin a stop string. */
+/* Returns how many bytes at the end of `held` may begin a stop string. */
 static size_t waiting(const Outlet *o) {
   size_t most = 0;
   for (int i = 0; o->stop && i < o->stop->n; i++) {
@@ -28,7 +28,7 @@ static size_t waiting(const Outlet *o) {
   return most;
 }
 
-/* where the first stop string begins; o->n: none does */
+/* Returns where the first stop string begins; o->n: there is none. */
 static size_t stop_at(const Outlet *o) {
   size_t first = o->n;
   for (int i = 0; o->stop && i < o->stop->n; i++) {
@@ -39,6 +39,7 @@ static size_t stop_at(const Outlet *o) {
   return first;
 }
 
+/* Adds text and passes on what cannot begin a stop string. */
 static bool outlet_put(Outlet *o, const char *text, size_t n) {
   if (o->n + n > o->cap) {
     size_t cap = 2 * (o->n + n) + 64;
@@ -69,24 +70,27 @@ struct LlmReply {
   LlmAsk ask;
   TgDetokenizer *d;
   Outlet out;
-  int32_t *ids;      /* of the prompt, and of the reply behind it */
-  int64_t count, at; /* how many ids there are; how many of them are in the cache */
-  int64_t asked;     /* of them, the prompt's */
-  float *logits;     /* those that the grammar leaves; NULL: there is none */
+  int32_t *ids;      /* of the prompt, followed by those of the reply */
+  int64_t count, at; /* count: number of ids; at: how many of them are in the cache */
+  int64_t asked;     /* how many of the ids are the prompt's */
+  float *logits;     /* logits as the grammar masks them; NULL: there is no grammar */
+  int32_t guess[LLM_ROWS];
+  int64_t guesses; /* how many guesses are computed after the next token */
   LlmEnd end;
 };
 
-/* Whether a text has far more tokens than the context has room for, so that a text of any length takes no
- * longer to refuse than a few times the context takes. Beginnings of it are tried, each twice as long as the
- * one before: tokens depend on what is near, so one that has twice as many as fit is of no text that fits. */
+/* Tells whether a text has far more tokens than fit into the context, without tokenizing all of it: any text
+ * is refused within a few times the work of tokenizing a context. It tries beginnings of the text, each twice
+ * as long as the one before. Tokens depend only on nearby text, so no text fits if a beginning of it has
+ * twice as many tokens as fit. */
 bool llm_is_too_long(LlmSession *s, const char *prompt, size_t n, bool special) {
   int64_t context = tg_llm_about(s->m).context;
   for (size_t part = 16 * (size_t)context; part < n; part *= 2) {
     size_t end = part;
     while (end && ((unsigned char)prompt[end] & 0xc0) == 0x80)
-      end--; /* not within a character */
+      end--; /* do not cut within a character */
     int64_t count = tg_tokenize(s->tokenizer, prompt, end, NULL, 0, .special = special);
-    if (count < 0) return false; /* the whole says why */
+    if (count < 0) return false; /* tokenizing the whole text then reports the error */
     if (count <= 2 * context) continue;
     char why[160];
     snprintf(why, sizeof why, "a prompt of more than %lld tokens is more than the context of %lld",
@@ -97,7 +101,7 @@ bool llm_is_too_long(LlmSession *s, const char *prompt, size_t n, bool special) 
   return false;
 }
 
-/* The ids of a text, with room for one more. */
+/* Returns the ids of a text, with room for one more, to be freed. Returns NULL on an error. */
 static int32_t *ids_of(LlmSession *s, const char *text, size_t n, bool special, bool ends, int64_t *count) {
   if (llm_is_too_long(s, text, n, special)) return NULL;
   *count = tg_tokenize(s->tokenizer, text, n, NULL, 0, .special = special, .ends = ends);
@@ -122,7 +126,7 @@ int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool specia
   int32_t *ids = ids_of(s, prompt, n, special, !has, count);
   if (!ids) return NULL;
   if (*count && ids[*count - 1] == tg_token_special(s->tokenizer, TG_TOKEN_EOS) && !has)
-    --*count; /* it goes on */
+    --*count; /* the text goes on, so its end token is removed */
   if (!*count) {
     int64_t id = tg_token_special(s->tokenizer, TG_TOKEN_BOS);
     ids[(*count)++] = (int32_t)(id >= 0 ? id : 0);
@@ -130,8 +134,20 @@ int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool specia
   return ids;
 }
 
-/* What the cache and the prompt have in common stays, but for the last token, whose logits are needed; where
- * bits count, of it what any prompt gets that begins so. */
+/* Returns the picture whose tokens begin at `at`, or, if `inside`, the one that has a token there; NULL:
+ * none. */
+static const LlmShown *shown_at(const LlmReply *r, int64_t at, bool inside) {
+  int64_t n = tg_vision_tokens(r->s->sight.vision);
+  for (size_t i = 0; i < r->ask.nshown; i++) {
+    const LlmShown *p = &r->ask.shown[i];
+    if (p->at == at || (inside && at > p->at && at < p->at + n)) return p;
+  }
+  return NULL;
+}
+
+/* Keeps the part of the cache that agrees with the prompt, except for the last token, whose logits are
+ * needed. If bits matter (exact), it keeps only what any prompt with this beginning would compute. A picture
+ * is kept as a whole or not at all. */
 static bool prefix_kept(LlmReply *r) {
   int64_t n, same = 0;
   const int32_t *cached = tg_llm_ids(r->s->m, &n);
@@ -139,16 +155,22 @@ static bool prefix_kept(LlmReply *r) {
     same++;
   if (r->s->exact && same > tg_llm_settled(r->s->m)) same = tg_llm_settled(r->s->m);
   if (r->s->exact) same -= same % tg_llm_about(r->s->m).block;
+  const LlmShown *cut = shown_at(r, same, true);
+  if (cut) same = cut->at;
   r->at = r->s->rates.kept = same;
   r->s->rates.prompt = r->count - same;
   return !tg_llm_rewind(r->s->m, same);
 }
 
-/* The ids, which have room for all of the context. */
+/* Sets r->ids to the prompt's ids, with room for a full context. */
 static bool ids_take(LlmReply *r) {
   LlmSession *s = r->s;
   int64_t context = tg_llm_about(s->m).context;
-  int32_t *ids = r->ask.ids ? NULL : llm_prompt_ids(s, r->ask.prompt, r->ask.n, r->ask.special, &r->count);
+  LlmAsk *a = &r->ask;
+  int32_t *ids = a->ids ? NULL
+                 : s->sight.vision
+                     ? llm_sight_ids(s, a->prompt, a->n, a->special, a->shown, a->nshown, &r->count)
+                     : llm_prompt_ids(s, a->prompt, a->n, a->special, &r->count);
   const int32_t *from = r->ask.ids ? r->ask.ids : ids;
   if (r->ask.ids) r->count = (int64_t)r->ask.n;
   bool ok = from != NULL;
@@ -188,19 +210,18 @@ LlmReply *llm_reply_begin(LlmSession *s, const LlmAsk *ask) {
   return NULL;
 }
 
-/* The logits to draw from; NULL: an error. */
-static const float *allowed(LlmReply *r) {
-  const float *all = tg_llm_logits(r->s->m);
+/* Returns the logits to draw from, masked by the grammar; NULL: an error. */
+static const float *allowed(LlmReply *r, const float *all) {
   if (!r->logits || !all) return all;
   memcpy(r->logits, all, (size_t)tg_llm_about(r->s->m).vocabulary * sizeof *all);
   return tg_grammar_mask(r->ask.grammar, r->logits) ? NULL : r->logits;
 }
 
-/* The next token; false: an error. */
-static bool token_made(LlmReply *r) {
+/* Draws the next token from these logits. Returns false on an error. */
+static bool token_made(LlmReply *r, const float *all) {
   LlmSession *s = r->s;
   int64_t most = r->ask.tokens, context = tg_llm_about(s->m).context;
-  const float *logits = allowed(r);
+  const float *logits = allowed(r, all);
   int64_t id = logits ? tg_sampler_pick(r->ask.sampler, logits) : -1;
   if (id < 0 || (r->logits && tg_grammar_accept(r->ask.grammar, id))) return false;
   s->rates.tokens++;
@@ -221,35 +242,104 @@ static bool token_made(LlmReply *r) {
   return true;
 }
 
-/* All that there is was computed: the next token. */
+/* Makes the next token if all ids are computed. ok false: the reply has failed. */
 static LlmEnd goes_on(LlmReply *r, bool ok) {
   double begin = cli_now();
   if (ok && r->at == r->count) {
-    ok = token_made(r);
+    ok = token_made(r, tg_llm_logits(r->s->m));
     r->s->rates.tokens_s += cli_now() - begin;
   }
   if (!ok) r->end = LLM_FAILED;
   return r->end;
 }
 
+/* Computes a picture, or up to a block of tokens before the next picture. *n: how many tokens. */
+static bool next_read(LlmReply *r, int64_t *n) {
+  LlmSession *s = r->s;
+  int64_t block = tg_llm_about(s->m).block;
+  const LlmShown *p = shown_at(r, r->at, false);
+  *n = p ? tg_vision_tokens(s->sight.vision) : 0;
+  if (p)
+    return !tg_llm_eval_picture(s->m, s->sight.vision, p->picture->rgb, p->picture->height,
+                                p->picture->width);
+  int64_t most = r->count - r->at < block ? r->count - r->at : block;
+  while (*n < most && !shown_at(r, r->at + *n, false))
+    ++*n;
+  return !tg_llm_eval(s->m, r->ids + r->at, *n);
+}
+
+/* Computes the next token and guesses in one step. Every token that could be guessed is computed so; thus its
+ * bits are the same whether it was guessed or not. */
+static LlmEnd guessed_step(LlmReply *r) {
+  int32_t ids[LLM_ROWS], sequence[LLM_ROWS];
+  int64_t n = llm_reply_rows(r, LLM_ROWS, 0, ids);
+  for (int64_t i = 0; i < n; i++)
+    sequence[i] = (int32_t)r->ask.sequence;
+  double begin = cli_now();
+  if (n > 0 && !tg_llm_eval_many(r->s->m, sequence, ids, n))
+    return llm_reply_computed(r, 0, cli_now() - begin);
+  return r->end = LLM_FAILED;
+}
+
 LlmEnd llm_reply_step(LlmReply *r) {
   LlmSession *s = r->s;
+  if (s->o->draft && !llm_reply_reads(r)) return guessed_step(r);
   double begin = cli_now();
   bool prompt = r->at < r->asked;
-  int64_t n = r->count - r->at, block = tg_llm_about(s->m).block;
-  if (n > block) n = block;
-  bool ok = !tg_llm_use(s->m, r->ask.sequence) && !tg_llm_eval(s->m, r->ids + r->at, n);
+  int64_t n = 0;
+  bool ok = !tg_llm_use(s->m, r->ask.sequence) && next_read(r, &n);
   if (ok) r->at += n;
   *(prompt ? &s->rates.prompt_s : &s->rates.tokens_s) += cli_now() - begin;
   return goes_on(r, ok);
 }
 
-int32_t llm_reply_next(const LlmReply *r) { return r->at < r->asked ? -1 : r->ids[r->at]; }
+bool llm_reply_reads(const LlmReply *r) { return r->at < r->asked; }
 
-LlmEnd llm_reply_computed(LlmReply *r, double seconds) {
-  r->at++;
-  r->s->rates.tokens_s += seconds;
-  return goes_on(r, !tg_llm_use(r->s->m, r->ask.sequence));
+/* Returns how many tokens the reply may have after the next one. */
+static int64_t left(const LlmReply *r) {
+  int64_t room = tg_llm_about(r->s->m).context - r->at - 1,
+          wanted = r->ask.tokens - (r->count - r->asked) - 1;
+  return r->ask.tokens && wanted < room ? wanted : room;
+}
+
+int64_t llm_reply_rows(LlmReply *r, int64_t room, int64_t beside, int32_t *ids) {
+  double begin = cli_now();
+  int64_t most = left(r) < room - 1 ? left(r) : room - 1, n = 0;
+  if (most >= LLM_ROWS) most = LLM_ROWS - 1;
+  if (most > 0 && r->ask.draft) n = tg_draft_guess(r->ask.draft, r->ids, r->count, beside, r->guess, most);
+  r->s->rates.tokens_s += cli_now() - begin;
+  if (n < 0) r->end = LLM_FAILED;
+  if (n < 0) return -1;
+  ids[0] = r->ids[r->at];
+  memcpy(ids + 1, r->guess, (size_t)n * sizeof *ids);
+  r->guesses = n;
+  return n + 1;
+}
+
+/* The logits of each row make a token. If it is the token that was guessed, the next row is valid too;
+ * otherwise that row and the rows after it are removed from the cache. Sampler and grammar see only the
+ * tokens that are made. */
+LlmEnd llm_reply_computed(LlmReply *r, int64_t row, double seconds) {
+  LlmSession *s = r->s;
+  double begin = cli_now();
+  int64_t tried = 0, right = 0;
+  bool ok = true;
+  for (bool more = true; ok && more;) {
+    r->at++;
+    ok = token_made(r, tg_llm_row_logits(s->m, row + right));
+    more = ok && r->end == LLM_GOES_ON && tried < r->guesses;
+    if (!more) break;
+    tried++;
+    more = r->ids[r->at] == r->guess[right];
+    right += more;
+  }
+  tg_draft_told(r->ask.draft, tried, right);
+  s->rates.guessed += r->guesses;
+  s->rates.right += right;
+  s->rates.tokens_s += seconds + cli_now() - begin;
+  ok = ok && !tg_llm_use(s->m, r->ask.sequence) && !tg_llm_rewind(s->m, r->at);
+  if (!ok) r->end = LLM_FAILED;
+  return r->end;
 }
 
 LlmEnd llm_reply_end(LlmReply *r) {

@@ -1,5 +1,5 @@
-/* roof.c: the roof of a device, measured with the library itself. In: its name. Out: the best of some
- * products of f32 matrices, and of some copies of what fits in no cache. */
+/* roof.c: measures the roof of a device with the library itself. In: its name. Out: the fastest of several
+ * products of f32 matrices, and of several copies of arrays that fit into no cache. */
 #include "roof.h"
 #include "cli.h"
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void launch_seen(const TgLaunch *l, void *user) {
 
 static TgTensor *square(TgContext *ctx) { return tg_clone(tg_rand(ctx, TG_SHAPE(SIDE, SIDE))); }
 
-/* Each product is of other matrices: an equal one would not be computed again. */
+/* Each product has new matrices, because an equal product would not be computed again. */
 static double products(TgContext *ctx) {
   Best best = {0, 0};
   for (int i = 0; i < TRIES; i++) {
@@ -35,6 +35,7 @@ static double products(TgContext *ctx) {
   return best.flops_us;
 }
 
+/* Returns bytes per us, read and written. */
 static double copies(TgContext *ctx) {
   Best best = {0, 0};
   TG_SCOPE(ctx) {

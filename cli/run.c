@@ -1,6 +1,6 @@
-/* run.c: `tg run`: a model file on inputs. In: ONNX, or a captured program; arrays, pictures, numbers, or
- * random ones. Out: what the outputs are, the likeliest classes, boxes, files; with --bench how long a run
- * takes, and each of its kernels; with --capture a captured program. */
+/* run.c: `tg run`: runs a model file on inputs. In: ONNX, or a captured program; arrays, pictures, numbers,
+ * or random values. Out: a summary of the outputs, the likeliest classes, boxes, files; with --bench the time
+ * of a run and of each of its kernels; with --capture a captured program. */
 #define _POSIX_C_SOURCE 200809L
 #include "run.h"
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { MOST_RUNS = 1000 };
 
-/* What is drawn is taken away, so that results can be printed. */
+/* Erases what is drawn, so that results can be printed. */
 static void wait_over(RunModel *m) {
   if (m->ctx) tg_watch_progress(m->ctx, NULL, NULL);
   cli_wait_end(m->wait);
@@ -49,7 +49,7 @@ static bool run_plain(RunModel *m, TgTensor **out) {
          !tg_sync(m->ctx);
 }
 
-/* The names that a model has for its tensors; NULL: out of memory. */
+/* Returns the model's weights by their names. Returns NULL if out of memory. */
 static TgState *weights_named(const RunModel *m) {
   TgState *s = tg_state_new(m->ctx);
   const char *name;
@@ -82,7 +82,7 @@ void run_capture_end(RunModel *m, RunCapture *c) {
   if (!m->program) tg_jit_free(c->jit);
 }
 
-/* What was run, as a program in a file. */
+/* Writes the model as a captured program into the file of --capture. */
 static bool capture(RunModel *m) {
   RunCapture c;
   bool ok = run_model_captured(m, &c) && !tg_jit_save(c.jit, m->o->capture, .inputs = c.in_names,
@@ -91,8 +91,8 @@ static bool capture(RunModel *m) {
   return ok;
 }
 
-/* ---- measuring: the captured run where the model can be captured, else the plain one */
-/* An input gets new contents, equal ones: what is computed from it is computed again. */
+/* ---- measuring: the captured run if the model can be captured, otherwise the plain one */
+/* Gives each input new contents with equal values, so that what is computed from it is computed again. */
 static bool renew(RunModel *m) {
   bool ok = true;
   for (int i = 0; ok && i < m->nin; i++)
@@ -102,7 +102,7 @@ static bool renew(RunModel *m) {
   return ok;
 }
 
-/* One run in the form that is measured: the captured one where jit is not NULL. */
+/* Does one run in the form that is measured: the captured one unless jit is NULL. */
 static bool run_once(RunModel *m, TgJit *jit, TgTensor *const *in, int n) {
   TgTensor *out[MOST_IO];
   bool ok = false;
@@ -113,8 +113,8 @@ static bool run_once(RunModel *m, TgJit *jit, TgTensor *const *in, int n) {
   return ok;
 }
 
-/* Times of whole runs, after three that are not counted: a plain one, the capture, a first replay. A model
- * that cannot be captured, since a size depends on values, is run plainly; *jit is then NULL. */
+/* Measures whole runs, after three that are not counted: a plain run, the capture, and a first replay. A
+ * model that cannot be captured, because a size depends on values, is run plainly; *jit is then NULL. */
 static bool runs_measured(RunModel *m, TgJit **jit, TgTensor *const *in, int n, double *ms, int *runs) {
   double total = 0;
   *runs = 0;
@@ -135,21 +135,22 @@ static bool runs_measured(RunModel *m, TgJit **jit, TgTensor *const *in, int n, 
   return *runs > 0;
 }
 
-/* Each launch with its time, over some runs of at most a second; then what it computes, as planned. */
+/* Measures each launch, over several runs of about a second in all. Then finds in the plan what each launch
+ * computes. */
 static bool layers_measured(RunModel *m, TgJit *jit, TgTensor *const *in, int n, Layers *l) {
   TgTensor *out[MOST_IO];
   double start = cli_now();
   bool ok = true;
   tg_watch_launches(m->ctx, layers_launch, l);
   for (int i = 0; ok && i < m->o->runs && (i < 3 || cli_now() - start < 1) && !cli_interrupted(); i++) {
-    if (!jit) ok = renew(m); /* its launches are none of the model's */
+    if (!jit) ok = renew(m); /* its launches are not part of the model */
     layers_run_begin(l);
     ok = ok && run_once(m, jit, in, n);
     layers_run_end(l);
   }
   tg_watch_launches(m->ctx, NULL, NULL);
-  if (m->program) return ok; /* it has no nodes any more */
-  ok = ok && renew(m);       /* else its values are known already, and nothing is planned */
+  if (m->program) return ok; /* a program has no nodes any more */
+  ok = ok && renew(m);       /* otherwise its values are known already, and nothing is planned */
   tg_onnx_watch(m->onnx, layers_node, l);
   TG_SCOPE(m->ctx) { ok = ok && !run_graph(m->ctx, in, n, out, m->nout, m) && layers_plan(l, out, m->nout); }
   tg_onnx_watch(m->onnx, NULL, NULL);
@@ -161,7 +162,7 @@ static void measured_say(const RunModel *m, double *ms, int runs, bool captured,
   if (*m->not_captured) fprintf(stderr, "not captured: %s\n", m->not_captured);
   cli_sort(ms, runs);
   double median = ms[runs / 2], flops = (double)c->flops / runs, kernels = (double)c->launches / runs;
-  bool known = !m->nvaried; /* else they are counted for the largest sizes */
+  bool known = !m->nvaried; /* if sizes vary, operations are counted for the largest sizes */
   if (m->o->json)
     printf("{\"runs\":%d,\"median_ms\":%.4f,\"least_ms\":%.4f,\"most_ms\":%.4f,", runs, median, ms[0],
            ms[runs - 1]);
@@ -230,7 +231,8 @@ static void model_say(const RunModel *m, const char *path, double load, double f
 
 enum { MOST_DEVICES = 16 };
 
-/* --device CPU,CPU:1: instead of those that a program of two names. The first is the context's own. */
+/* The names in --device CPU,CPU:1, which replace those of a program for several devices. The first is the
+ * context's own device. */
 typedef struct DeviceNames {
   char text[400];
   const char *at[MOST_DEVICES];
@@ -259,7 +261,7 @@ bool run_size_bound(RunVaried *v, int64_t n) {
   return v->known = true;
 }
 
-/* NULL: said. */
+/* Adds a size that varies. Returns NULL if there are too many; the reason was printed. */
 static RunVaried *varied_new(RunModel *m, TgVariable *n, const char *of) {
   if (!n || m->nvaried == MOST_VARIED) return run_failed(of, "more than 16 sizes vary"), NULL;
   RunVaried *v = &m->varied[m->nvaried++];
@@ -268,7 +270,8 @@ static RunVaried *varied_new(RunModel *m, TgVariable *n, const char *of) {
   return v;
 }
 
-/* An input of a program as one of a model: an axis whose size is a variable has its name. */
+/* Describes an input of a program as ONNX inputs are described: an axis whose size is a variable has the
+ * variable's name. */
 static void free_sizes_of(RunModel *m, int i) {
   TgOnnxValue *about = &m->in_about[i];
   for (int a = 0; a < about->ndim; a++) {
@@ -331,8 +334,8 @@ bool run_model_open(RunModel *m, const char *path) {
   return true;
 }
 
-/* The i-th name of a free size: of a program, or of the inputs of a model, with NULL between; `""` ends them.
- */
+/* Returns the i-th name of a free size, of a program or of the inputs of a model, where NULL stands for a
+ * fixed size. Returns "" past the last. */
 static const char *free_size_at(const RunModel *m, int i) {
   const TgVariable *of = m->program ? tg_jit_variable(m->program, (size_t)i) : NULL;
   if (m->program) return of ? tg_variable_name(of) : "";
@@ -344,7 +347,7 @@ static const char *free_size_at(const RunModel *m, int i) {
   return "";
 }
 
-/* "=1..64" */
+/* Reads bounds such as "=1..64". Returns false if the text has none. */
 static bool size_range(const char *text, int64_t *least, int64_t *most) {
   const char *dots = strstr(text, "..");
   char low[32];
@@ -406,12 +409,12 @@ static bool run_all(RunModel *m, char **argument, int n) {
   }
   if (ok && m->o->save_bundle) ok = !tg_bundle_save(m->ctx, m->o->save_bundle);
   if (!ok || !m->o->bench) return ok;
-  m->wait = cli_wait_begin("measuring"); /* what it prints comes after */
+  m->wait = cli_wait_begin("measuring"); /* the progress line is erased before results are printed */
   return measure(m);
 }
 
-/* The first option that was given and means nothing: for a language model, or for any other. NULL: there is
- * none. */
+/* Returns the first given option that has no effect here, because it is only for language models or only for
+ * other models. Returns NULL if there is none. */
 static const char *option_for_others(const RunOptions *o) {
   static const LlmChoices usual = LLM_USUAL;
   const LlmChoices *c = &o->llm;
@@ -445,6 +448,10 @@ static const char *option_for_others(const RunOptions *o) {
                {"--grammar", c->grammar, true},
                {"--schema", c->schema, true},
                {"--lora", c->lora.n > 0, true},
+               {"--mmproj", c->mmproj, true},
+               {"--picture", c->picture.n > 0, true},
+               {"--draft", c->draft, true},
+               {"--draft-tokens", c->guesses != usual.guesses, true},
                {"--cache", c->cache, true},
                {"--activations", c->activations != 0, true}};
 
@@ -453,7 +460,7 @@ static const char *option_for_others(const RunOptions *o) {
   return NULL;
 }
 
-/* A language model: the text that follows a prompt. */
+/* Runs a language model: prints the text that follows a prompt. */
 static int run_llm(const RunOptions *o, char **argument, int n) {
   if (n > 1)
     return cli_refuse(CLI_USAGE, "run", "%s: a language model takes --prompt, and no INPUT", argument[0]);
@@ -520,6 +527,7 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(RunOptions, loop_limit, "loop-limit", 1, INT32_MAX,
                  "iterations that the loops of a model may have together (100000)"),
     CLI_TEXT_OF(RunOptions, prompt, "prompt", "TEXT", "of a gguf file: say what follows it"),
+    LLM_PICTURE_OF(RunOptions, llm),
     LLM_OPTIONS_OF(RunOptions, llm),
     CLI_FLAG_OF(RunOptions, json, "json", "an object per output and class, one a line")};
 

@@ -1,5 +1,5 @@
-/* run_inputs.c: what a model is run on. In: arguments: arrays, pictures, numbers, "random". Out: a tensor for
- * each input, of its dtype and shape. */
+/* run_inputs.c: makes the inputs of a run. In: arguments: arrays, pictures, numbers, "random". Out: a tensor
+ * for each input, of its dtype and shape. */
 #include "run.h"
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ int64_t run_size_given(const RunModel *m, const char *name, int64_t fallback) {
 }
 
 /* ---- inputs */
-/* The sizes of an input: those of the model, --size for its free ones, or what they are already, else 1. */
+/* Finds the sizes of an input: those of the model, and for free sizes the bound value, that of --size, or the
+ * smallest allowed. */
 static bool dims_of(RunModel *m, const TgOnnxValue *v, int64_t *dims) {
   for (int a = 0; a < v->ndim; a++) {
     const char *name = v->dim_names ? v->dim_names[a] : NULL;
@@ -34,7 +35,7 @@ static bool dims_of(RunModel *m, const TgOnnxValue *v, int64_t *dims) {
   return v->ndim >= 0 || run_failed(v->name, "the model does not say its shape: give an array");
 }
 
-/* "random", or "random:1x576": the sizes too. */
+/* Makes an input of "random" or "zeros", or of "random:1x576", which gives the sizes too. */
 static TgTensor *random_of(RunModel *m, const TgOnnxValue *about, const char *spec) {
   int64_t dims[TG_MAX_RANK];
   TgOnnxValue given = *about, *v = &given;
@@ -54,10 +55,11 @@ static TgTensor *random_of(RunModel *m, const TgOnnxValue *about, const char *sp
   if (zeros) return tg_zeros(m->ctx, v->ndim, dims, .dtype = d);
   if (tg_dtype_is_float(d)) return tg_rand(m->ctx, v->ndim, dims, .dtype = d);
   if (d == TG_BOOL) return tg_lt_scalar(tg_rand(m->ctx, v->ndim, dims), 0.5);
-  return tg_randint(m->ctx, v->ndim, dims, 0, 2, d); /* an index into anything */
+  return tg_randint(m->ctx, v->ndim, dims, 0, 2, d); /* a valid index into almost anything */
 }
 
-/* One number for all three channels, or three; 0: neither, or no finite ones. */
+/* Reads one number for all three channels, or three. Returns 0 if the text is neither, or a number is not
+ * finite. */
 static int numbers_of(const char *text, double *v, double otherwise) {
   int n = 0;
   for (char *end; text; text = *end == ',' ? end + 1 : NULL) {
@@ -74,7 +76,7 @@ static int numbers_of(const char *text, double *v, double otherwise) {
   return n;
 }
 
-/* (b, 3, h, w), (b, h, w, 3), (b, 1, h, w) or without the batch. */
+/* Accepts (b, 3, h, w), (b, h, w, 3), (b, 1, h, w), and these without the batch. */
 static bool picture_layout(const TgOnnxValue *v, const int64_t *dims, int *channel_axis, int *first) {
   *first = v->ndim == 4;
   if (v->ndim != 3 && v->ndim != 4) return false;
@@ -159,7 +161,7 @@ static TgTensor *input_of(RunModel *m, const TgOnnxValue *v, const char *spec) {
              : t;
 }
 
-/* NAME=SPEC, or a SPEC for the next input that has none. */
+/* Returns the input that NAME=SPEC names, or for a plain SPEC the next input without a value; -1: none. */
 static int input_named(const RunModel *m, const char *argument, const char **spec) {
   const char *equals = strchr(argument, '=');
   *spec = argument;
@@ -174,7 +176,7 @@ static int input_named(const RunModel *m, const char *argument, const char **spe
   return -1;
 }
 
-/* Where input i of a program is to be. */
+/* Moves t to the devices of a program's input i. */
 static TgTensor *placed(const RunModel *m, int i, TgTensor *t) {
   TgJitValue v;
   if (!t || !m->program || !tg_jit_input(m->program, (size_t)i, &v)) return t;
@@ -182,13 +184,14 @@ static TgTensor *placed(const RunModel *m, int i, TgTensor *t) {
   return v.ndevice > 1 ? tg_replicate(t, v.ndevice, v.devices) : tg_to(t, v.devices[0]);
 }
 
-/* t as the first rows of what has room for the largest, along each axis whose size varies. NULL: said. */
+/* Copies t into a tensor with room for the largest size along each axis whose size varies. Returns NULL if it
+ * failed; the reason was printed. */
 static TgTensor *varied_of(RunModel *m, int i, TgTensor *t) {
   const TgOnnxValue *about = &m->in_about[i];
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, is;
   RunVaried *v[TG_MAX_RANK] = {0};
   bool any = false;
-  if (!t || tg_ndim(t) != about->ndim) return t; /* which the run refuses */
+  if (!t || tg_ndim(t) != about->ndim) return t; /* the run refuses it */
   for (int a = 0; a < about->ndim; a++) {
     int64_t n = tg_dim(t, a);
     v[a] = about->dims[a] < 0 && about->dim_names ? run_varied(m, about->dim_names[a]) : NULL;
@@ -224,7 +227,7 @@ static bool input_set(RunModel *m, int i, const char *spec) {
   return ok;
 }
 
-/* A name that the model has not, beside those that it needs. */
+/* Refuses a name that is no input of the model, and lists the inputs that it requires. */
 static bool name_unknown(const RunModel *m, const char *argument) {
   char names[400] = "";
   size_t n = 0;

@@ -1,5 +1,5 @@
-/* run_outputs.c: what is shown of a model's outputs: their values in a line, the likeliest classes, the boxes
- * that a detector found, files. */
+/* run_outputs.c: shows a model's outputs: a line about their values, the likeliest classes, the boxes that a
+ * detector found, files. */
 #include "boxes.h"
 #include "run.h"
 #include <errno.h>
@@ -64,7 +64,7 @@ static char **labels_read(const char *path, int *n, char **text) {
   return line;
 }
 
-/* Scores that are no probabilities become such. */
+/* Turns scores into probabilities by softmax, unless they are probabilities already. */
 static void probabilities(double *v, size_t n) {
   double sum = 0, most = v[0], least = v[0];
   for (size_t i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ static bool is_classes(const TgTensor *t) {
   return tg_dtype_is_float(tg_dtype(t)) && tg_numel(t) >= 10 && tg_numel(t) == tg_dim(t, -1);
 }
 
-/* An output's name with what no file name may have replaced. */
+/* Writes an output to a file with its name, in which / and : are replaced. */
 static bool output_write(const RunModel *m, int i, TgTensor *t) {
   char path[4200];
   int n = snprintf(path, sizeof path, "%s%s.npy", m->o->out, m->out_about[i].name);
@@ -139,7 +139,8 @@ static bool output_write(const RunModel *m, int i, TgTensor *t) {
 }
 
 /* ---- boxes */
-/* The pixels of the input that is a picture: (b, c, h, w) or (b, h, w, c), with or without the batch. */
+/* Finds the sides, in pixels, of the input that is a picture: (b, c, h, w) or (b, h, w, c), or without the
+ * batch. */
 static bool input_sides(const RunModel *m, double *wide, double *high) {
   for (int i = 0; i < m->nin; i++) {
     int n = m->in[i] ? tg_ndim(m->in[i]) : 0;
@@ -152,7 +153,7 @@ static bool input_sides(const RunModel *m, double *wide, double *high) {
   return run_failed("--boxes", "the model has no picture for an input");
 }
 
-/* In pixels of the picture, or of the input where that is an array. */
+/* Prints a box, in pixels of the picture, or of the input if that is an array. */
 static void box_say(const RunModel *m, const Box *b, double wide, double high, const char *label) {
   double x0 = b->x0 * wide, y0 = b->y0 * high, x1 = b->x1 * wide, y1 = b->y1 * high;
   if (m->o->json) {
@@ -182,7 +183,7 @@ static bool boxes_found(RunModel *m, const Boxes *boxes, double wide, double hig
   return !why || run_failed(m->o->draw, why);
 }
 
-/* The values of t without the axes of size 1 in front, which are batches of one. */
+/* Reads the values of t, without the leading axes of size 1, which are batches of one. */
 static bool values_read(TgTensor *t, const char *name, BoxValues *v) {
   size_t n = (size_t)tg_numel(t);
   double *at = malloc((n + 1) * sizeof *at);

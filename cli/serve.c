@@ -1,11 +1,13 @@
 /* serve.c: `tg serve`: language models behind OpenAI's HTTP API. In: gguf files, jobs of serve_http.c. Out:
- * replies. One thread works on all replies: a block of a prompt of each, in turn, then the next tokens of
- * all that have read theirs, several at once. Each has a sequence of its own. What a reply is made of never
- * depends on the others, so the same request gives the same text whatever else is asked. */
+ * replies. One thread works on all replies: in turn, it computes a block of each prompt that is still read,
+ * and then the next tokens of all other replies, several in one step. Each reply has a sequence of its own. A
+ * reply never depends on the other replies, so the same request gives the same text whatever else is
+ * requested. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #ifdef TG_HAVE_MICROHTTPD
 #include "serve.h"
+#include "sight.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +15,26 @@
 enum {
   MOST_MODELS = 8,
   MOST_SLOTS = 64,
-  WORTH_COPYING = 32 /* tokens of a prefix that another sequence has */
+  WORTH_COPYING = 32 /* tokens of a common prefix that make it worth copying another sequence's cache */
 };
 
 typedef struct Model Model;
 
-/* A sequence of a model, and the reply that is made in it; job NULL: it is free. */
+/* The decoded pictures of a request. */
+typedef struct Gallery {
+  Picture picture[LLM_PICTURES];
+  LlmShown shown[LLM_PICTURES];
+  size_t n;
+} Gallery;
+
+/* A sequence of a model, and the reply that is made in it. job NULL: the slot is free. */
 typedef struct Slot {
   Job *job;
   Model *m;
   LlmReply *reply;
   TgSampler *sampler;
   TgGrammar *grammar;
+  Gallery *gallery; /* NULL: no pictures */
   int32_t *ids;
   int64_t n;
   Answer answer;
@@ -35,6 +45,7 @@ struct Model {
   TgTemplate *template_;
   char name[128];
   Slot *slot;
+  TgDraft *draft[MOST_SLOTS]; /* of each slot; NULL: nothing is guessed */
 };
 
 typedef struct Serving {
@@ -42,12 +53,12 @@ typedef struct Serving {
   const ServeOptions *o;
   Model model[MOST_MODELS];
   int n;
-  int64_t made; /* jobs so far: their ids */
-  int told;     /* interrupts that were spoken of */
+  int64_t made; /* number of jobs so far, from which ids are made */
+  int told;     /* number of interrupts that were reported */
 } Serving;
 
 /* ---- a prompt */
-/* A token as the template writes it: its bytes have no end of their own. */
+/* A special token as text for the template. Its bytes do not end with a 0. */
 static json_t *token_text(const Model *m, TgTokenRole role) {
   size_t n = 0;
   const char *text = tg_token_text(m->s.tokenizer, tg_token_special(m->s.tokenizer, role), &n);
@@ -55,29 +66,111 @@ static json_t *token_text(const Model *m, TgTokenRole role) {
   return v ? v : json_string("");
 }
 
-/* What the template makes of the messages; its own until the next call. */
+/* Copies JSON, replacing in every string what looks like a picture's mark. */
+static json_t *guarded(const LlmSession *s, const json_t *v) {
+  json_t *each, *all;
+  const char *key;
+  size_t i;
+  if (json_is_string(v)) {
+    char *text = llm_sight_text(s, json_string_value(v), json_string_length(v));
+    all = text ? json_string(text) : NULL;
+    free(text);
+    return all;
+  }
+  if (!json_is_array(v) && !json_is_object(v)) return json_deep_copy(v);
+  all = json_is_array(v) ? json_array() : json_object();
+  if (json_is_array(v)) json_array_foreach(v, i, each) json_array_append_new(all, guarded(s, each));
+  if (json_is_object(v))
+    json_object_foreach((json_t *)v, key, each) json_object_set_new(all, key, guarded(s, each));
+  return all;
+}
+
+/* Joins a content of parts into one text, with a mark for each picture. */
+static json_t *content_marked(const LlmSession *s, json_t *parts) {
+  char *mark = llm_sight_message(s, 1, "", 0), *text = NULL;
+  size_t n = 0, i;
+  json_t *part;
+  FILE *f = mark ? open_memstream(&text, &n) : NULL;
+  json_array_foreach(parts, i, part) {
+    const char *said = json_string_value(json_object_get(part, "text"));
+    if (f) fputs(said ? said : mark, f);
+  }
+  bool ok = f && !fclose(f);
+  json_t *v = ok ? json_stringn(text, n) : NULL;
+  free(text), free(mark);
+  return v;
+}
+
+/* Returns the messages in the form that the template of a model with pictures takes. */
+static json_t *messages_shown(const LlmSession *s, const json_t *messages) {
+  json_t *all = guarded(s, messages), *m;
+  size_t i;
+  json_array_foreach(all, i, m) {
+    json_t *content = json_object_get(m, "content");
+    if (json_is_string(content) && s->sight.lists)
+      json_object_set_new(m, "content", json_pack("[{s:s, s:O}]", "type", "text", "text", content));
+    else if (json_is_array(content) && !s->sight.lists)
+      json_object_set_new(m, "content", content_marked(s, content));
+  }
+  return all;
+}
+
+/* Returns the template's prompt for the messages, valid until its next call. */
 static const char *chat_prompt(Model *m, const Ask *a, size_t *n) {
-  json_t *all = json_pack("{s:O, s:b, s:o, s:o}", "messages", a->messages, "add_generation_prompt", 1,
+  bool sees = m->s.sight.vision != NULL;
+  json_t *messages = sees ? messages_shown(&m->s, a->messages) : json_incref(a->messages);
+  json_t *tools = !a->tools ? NULL : sees ? guarded(&m->s, a->tools) : json_incref(a->tools);
+  json_t *all = json_pack("{s:o, s:b, s:o, s:o}", "messages", messages, "add_generation_prompt", 1,
                           "bos_token", token_text(m, TG_TOKEN_BOS), "eos_token", token_text(m, TG_TOKEN_EOS));
-  if (all && a->tools) json_object_set(all, "tools", a->tools);
+  if (all && tools) json_object_set_new(all, "tools", tools);
   char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
   const char *r = text ? tg_template_render(m->template_, text, n) : NULL;
+  if (!text) tg_set_error(m->s.ctx, TG_ERR_VALUE, "a text of the messages is none that a template can take");
   free(text);
   json_decref(all);
   return r;
 }
 
-/* The tokens of what is asked (of prompt or input `at`), to be freed; NULL: an error in the context. */
-static int32_t *ids_asked(Model *m, const Ask *a, size_t at, int64_t *count) {
+static int32_t *chat_ids(Model *m, const Ask *a, Gallery *g, int64_t *count) {
   size_t n = 0;
-  if (a->route == ROUTE_CHAT) {
-    if (!m->template_) {
-      tg_set_error(m->s.ctx, TG_ERR_VALUE, "the model's file has no chat template: ask /v1/completions");
-      return NULL;
-    }
-    const char *text = chat_prompt(m, a, &n);
-    return text ? llm_prompt_ids(&m->s, text, n, true, count) : NULL;
+  if (!m->template_) {
+    tg_set_error(m->s.ctx, TG_ERR_VALUE, "the model's file has no chat template: ask /v1/completions");
+    return NULL;
   }
+  const char *text = chat_prompt(m, a, &n);
+  if (!text || !m->s.sight.vision) return text ? llm_prompt_ids(&m->s, text, n, true, count) : NULL;
+  return llm_sight_ids(&m->s, text, n, true, g ? g->shown : NULL, g ? g->n : 0, count);
+}
+
+static void gallery_free(Gallery *g) {
+  for (size_t i = 0; g && i < g->n; i++)
+    free(g->picture[i].rgb);
+  free(g);
+}
+
+/* Decodes the pictures of a request. Returns false on an error. */
+static bool gallery_open(Model *m, const Ask *a, Gallery **to) {
+  int64_t left = LLM_PIXELS;
+  size_t i;
+  json_t *uri;
+  if (!json_array_size(a->pictures)) return true;
+  if (!m->s.sight.vision)
+    return !tg_set_error(m->s.ctx, TG_ERR_VALUE,
+                         "the model reads no pictures: tg serve --mmproj FILE says what reads them");
+  Gallery *g = *to = calloc(1, sizeof *g);
+  if (!g) return !tg_set_error(m->s.ctx, TG_ERR_NOMEM, "out of memory");
+  json_array_foreach(a->pictures, i, uri) {
+    Picture *p = &g->picture[g->n];
+    const char *why = llm_sight_uri(json_string_value(uri), json_string_length(uri), left, p);
+    if (why) return !tg_set_error(m->s.ctx, TG_ERR_VALUE, why);
+    left -= (int64_t)p->width * p->height;
+    g->shown[g->n++].picture = p;
+  }
+  return true;
+}
+
+/* Returns the tokens of prompt or input number `at`, to be freed; NULL: an error. */
+static int32_t *ids_asked(Model *m, const Ask *a, size_t at, int64_t *count) {
   json_t *from = json_array_get(a->prompt, at);
   if (json_is_string(from) && a->route == ROUTE_EMBED)
     return llm_text_ids(&m->s, json_string_value(from), json_string_length(from), count);
@@ -93,12 +186,12 @@ static int32_t *ids_asked(Model *m, const Ask *a, size_t at, int64_t *count) {
   return ids;
 }
 
-/* ---- where */
+/* ---- the model and the slot of a request */
 static Model *model_of(Serving *v, const Ask *a) {
   if (v->n == 1 || !a->model) return &v->model[0];
   for (int i = 0; i < v->n; i++)
     if (!strcmp(v->model[i].name, a->model)) return &v->model[i];
-  return &v->model[0]; /* serve_http.c has looked at the name */
+  return &v->model[0]; /* serve_http.c has checked the name */
 }
 
 static bool has_room(const Job *j, void *user) {
@@ -109,6 +202,7 @@ static bool has_room(const Job *j, void *user) {
   return false;
 }
 
+/* Returns how many tokens at the prompt's beginning the slot's cache has. */
 static int64_t in_common(Model *m, int64_t slot, const int32_t *ids, int64_t count) {
   int64_t n = 0, same = 0;
   tg_llm_use(m->s.m, slot);
@@ -118,7 +212,8 @@ static int64_t in_common(Model *m, int64_t slot, const int32_t *ids, int64_t cou
   return m->s.exact && same > tg_llm_settled(m->s.m) ? tg_llm_settled(m->s.m) : same;
 }
 
-/* The free slot whose cache has most of the prompt. A longer beginning that another has is copied. */
+/* Returns the free slot whose cache has most of the prompt. If another slot has a longer beginning, that is
+ * copied. */
 static int64_t slot_for(Serving *v, Model *m, const int32_t *ids, int64_t count) {
   int64_t best = -1, most = -1, other = -1, others = 0;
   for (int64_t i = 0; i < v->o->slots; i++) {
@@ -148,17 +243,20 @@ static void on_token(int64_t id, const float *logits, void *user) {
   answer_token(&s->answer, s->m->s.tokenizer, id, logits, tg_llm_about(s->m->s.m).vocabulary);
 }
 
-/* The next of the choices that are asked for; each of a prompt draws by a seed of its own. */
+/* Begins the next of the requested choices. Each choice of a prompt has a seed of its own. */
 static bool choice_begin(Model *m, Slot *s) {
   const Ask *a = &s->job->ask;
   int64_t of_prompt = s->answer.choice % a->n;
   LlmAsk ask = {.ids = s->ids,
                 .n = (size_t)s->n,
+                .shown = s->gallery ? s->gallery->shown : NULL,
+                .nshown = s->gallery ? s->gallery->n : 0,
                 .sequence = s - m->slot,
                 .tokens = a->tokens,
                 .stop = &a->stop,
                 .sampler = s->sampler,
                 .grammar = s->grammar ? s->grammar : m->s.grammar,
+                .draft = m->draft[s - m->slot],
                 .seed = (uint64_t)a->seed + (uint64_t)of_prompt,
                 .piece = on_piece,
                 .token = on_token,
@@ -173,7 +271,7 @@ static int64_t choices_asked(const Ask *a) {
   return a->route == ROUTE_CHAT ? a->n : a->n * (int64_t)json_array_size(a->prompt);
 }
 
-/* The choice after one that has ended: of the same prompt, or the first of the next. */
+/* Begins the choice after one that has ended: of the same prompt, or the first of the next prompt. */
 static bool choice_next(Model *m, Slot *s) {
   const Ask *a = &s->job->ask;
   if (s->answer.choice % a->n == 0) {
@@ -192,7 +290,7 @@ static TgSampler *sampler_for(Model *m, const Ask *a) {
                         .bias_ids = a->bias_ids, .bias = a->bias, .nbias = a->nbias);
 }
 
-/* What the request says of the form of a reply; false: an error. */
+/* Makes the grammar that the request asks for. Returns false on an error. */
 static bool grammar_for(Model *m, Slot *s) {
   const Ask *a = &s->job->ask;
   char *text = a->schema ? json_dumps(a->schema, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
@@ -209,12 +307,13 @@ static void slot_clear(Slot *s) {
   tg_sampler_free(s->sampler);
   tg_grammar_free(s->grammar);
   answer_free(&s->answer);
+  gallery_free(s->gallery);
   free(s->ids);
   *s = (Slot){.job = NULL};
 }
 
-/* A request that cannot be done says why; what failed here says so too, and both leave the server as it was.
- * */
+/* Tells the client why a request failed: status 400 for a fault of the request, 500 for one of the server,
+ * which goes on as before. */
 static void refuse(Serving *v, Model *m, Job *j) {
   TgStatus st = tg_error(m->s.ctx);
   bool theirs = st == TG_ERR_VALUE || st == TG_ERR_LIMIT;
@@ -235,7 +334,7 @@ static void give_up(Serving *v, Slot *s) {
   refuse(v, m, j);
 }
 
-/* Whether the model does what is asked; else an error in the context. */
+/* Returns whether the model can do what this route asks for; otherwise sets an error. */
 static bool is_done_here(const Model *m, Route route) {
   TgLlmAbout a = tg_llm_about(m->s.m);
   if (a.ranks == (route == ROUTE_RANK) && (!a.encoder || route == ROUTE_EMBED || route == ROUTE_RANK))
@@ -250,15 +349,21 @@ static bool is_done_here(const Model *m, Route route) {
 static void take(Serving *v, Job *j) {
   Model *m = model_of(v, &j->ask);
   int64_t n = 0;
-  bool done = is_done_here(m, j->route), ranks = j->route == ROUTE_RANK;
-  int32_t *ids = done && !ranks ? ids_asked(m, &j->ask, 0, &n) : NULL;
+  Gallery *g = NULL;
+  bool ranks = j->route == ROUTE_RANK;
+  bool done = is_done_here(m, j->route) && gallery_open(m, &j->ask, &g);
+  int32_t *ids = !done || ranks           ? NULL
+                 : j->route == ROUTE_CHAT ? chat_ids(m, &j->ask, g, &n)
+                                          : ids_asked(m, &j->ask, 0, &n);
   if (!done || (!ids && !ranks)) {
+    gallery_free(g);
     refuse(v, m, j);
     return;
   }
   Slot *s = &m->slot[slot_for(v, m, ids, n)];
   s->job = j;
   s->m = m;
+  s->gallery = g;
   s->ids = ids;
   s->n = n;
   bool ok = answer_begin(&s->answer, j, m->name, ++v->made);
@@ -281,7 +386,7 @@ static void counted(Serving *v, const Slot *s) {
   pthread_mutex_unlock(&v->http.lock);
 }
 
-/* The next of the texts whose embeddings are asked for. false: an error. */
+/* Makes the embedding of the next text. Returns false on an error. */
 static bool embed(Model *m, Slot *s) {
   int64_t n = s->n, width = tg_llm_about(m->s.m).width;
   int32_t *ids = s->answer.choice ? ids_asked(m, &s->job->ask, (size_t)s->answer.choice, &n) : s->ids;
@@ -295,7 +400,7 @@ static bool embed(Model *m, Slot *s) {
   return ok;
 }
 
-/* The next of the documents that are ranked. false: an error. */
+/* Ranks the next document. Returns false on an error. */
 static bool rank(Model *m, Slot *s) {
   const json_t *query = s->job->ask.query;
   const json_t *document = json_array_get(s->job->ask.prompt, (size_t)s->answer.choice);
@@ -310,7 +415,7 @@ static bool rank(Model *m, Slot *s) {
   return true;
 }
 
-/* One text, or one document. */
+/* Does one text, or one document. */
 static void text_step(Serving *v, Model *m, Slot *s) {
   if (!(s->job->route == ROUTE_RANK ? rank(m, s) : embed(m, s))) {
     give_up(v, s);
@@ -322,11 +427,13 @@ static void text_step(Serving *v, Model *m, Slot *s) {
   slot_clear(s);
 }
 
-/* What a step of a reply has come to. */
+/* Handles the result of a step of a reply. */
 static void went_on(Serving *v, Model *m, Slot *s, LlmEnd end) {
   pthread_mutex_lock(&v->http.lock);
   v->http.counts.prompt_s += m->s.rates.prompt_s;
   v->http.counts.tokens_s += m->s.rates.tokens_s;
+  v->http.counts.guessed += m->s.rates.guessed;
+  v->http.counts.right += m->s.rates.right;
   pthread_mutex_unlock(&v->http.lock);
   m->s.rates = (LlmRates){.tokens = 0};
   if (end == LLM_FAILED) {
@@ -347,7 +454,7 @@ static void went_on(Serving *v, Model *m, Slot *s, LlmEnd end) {
   slot_clear(s);
 }
 
-/* A block of the prompt, or a token where they are made one by one. */
+/* Computes a block of the prompt, or one token if tokens are made one by one. */
 static void step(Serving *v, Model *m, Slot *s) {
   m->s.rates = (LlmRates){.tokens = 0};
   if (s->job->route == ROUTE_EMBED || s->job->route == ROUTE_RANK)
@@ -366,17 +473,31 @@ static void leave(Serving *v, Slot *s) {
 /* ---- the next tokens of several replies */
 typedef struct Tokens {
   Slot *slot[MOST_SLOTS];
-  int32_t sequence[MOST_SLOTS], id[MOST_SLOTS];
-  int64_t n;
+  LlmRates rates[MOST_SLOTS]; /* what guessing took */
+  int64_t row[MOST_SLOTS], rows[MOST_SLOTS];
+  int32_t sequence[MOST_SLOTS], id[MOST_SLOTS]; /* of each row */
+  int64_t n, count;                             /* n: replies; count: rows */
 } Tokens;
 
-static void tokens_add(const Model *m, Tokens *t, Slot *s) {
+/* Adds the rows of one reply: its next token and guesses. The rows that are left in the largest step are
+ * shared equally with the `after` replies that follow. If there is only one row for each reply, nothing is
+ * guessed. */
+static bool tokens_add(Model *m, Tokens *t, Slot *s, int64_t after) {
+  int64_t share = (tg_llm_about(m->s.m).batch - t->count) / (after + 1);
+  m->s.rates = (LlmRates){.tokens = 0};
+  int64_t n = llm_reply_rows(s->reply, share > 1 ? share : 1, t->count + after, t->id + t->count);
+  if (n < 0) return false;
+  for (int64_t i = 0; i < n; i++)
+    t->sequence[t->count + i] = (int32_t)(s - m->slot);
+  t->rates[t->n] = m->s.rates;
   t->slot[t->n] = s;
-  t->sequence[t->n] = (int32_t)(s - m->slot);
-  t->id[t->n++] = llm_reply_next(s->reply);
+  t->row[t->n] = t->count;
+  t->rows[t->n++] = n;
+  t->count += n;
+  return true;
 }
 
-/* What fails here fails for all of them. */
+/* An error of the step is an error of all its replies. */
 static void tokens_failed(Serving *v, Model *m, const Tokens *t) {
   char why[400];
   TgStatus status = tg_error(m->s.ctx);
@@ -391,29 +512,33 @@ static void tokens_failed(Serving *v, Model *m, const Tokens *t) {
 static void tokens_step(Serving *v, Model *m, const Tokens *t) {
   double begin = cli_now();
   if (!t->n) return;
-  if (tg_llm_eval_many(m->s.m, t->sequence, t->id, t->n)) {
+  if (tg_llm_eval_many(m->s.m, t->sequence, t->id, t->count)) {
     tokens_failed(v, m, t);
     return;
   }
-  double each = (cli_now() - begin) / (double)t->n;
+  double each = (cli_now() - begin) / (double)t->count;
   for (int64_t i = 0; i < t->n; i++) {
-    m->s.rates = (LlmRates){.tokens = 0};
-    went_on(v, m, t->slot[i], llm_reply_computed(t->slot[i]->reply, each));
+    m->s.rates = t->rates[i];
+    went_on(v, m, t->slot[i], llm_reply_computed(t->slot[i]->reply, t->row[i], each * (double)t->rows[i]));
   }
 }
 
 static void model_step(Serving *v, Model *m) {
   Tokens t = {.n = 0};
+  Slot *go_on[MOST_SLOTS];
+  int64_t n = 0;
   bool batch = tg_llm_about(m->s.m).batch > 0;
   for (int64_t k = 0; k < v->o->slots; k++) {
     Slot *s = &m->slot[k];
     if (s->job && job_gone(s->job)) leave(v, s);
     if (!s->job) continue;
-    if (batch && s->reply && llm_reply_next(s->reply) >= 0)
-      tokens_add(m, &t, s);
+    if (batch && s->reply && !llm_reply_reads(s->reply))
+      go_on[n++] = s;
     else
       step(v, m, s);
   }
+  for (int64_t i = 0; i < n; i++)
+    if (!tokens_add(m, &t, go_on[i], n - 1 - i)) give_up(v, go_on[i]);
   tokens_step(v, m, &t);
 }
 
@@ -425,7 +550,7 @@ static bool any_active(const Serving *v) {
   return false;
 }
 
-/* The first Ctrl-C lets what is being made end; the second does not. */
+/* A first Ctrl-C lets the replies that are being made end; a second one does not. */
 static bool goes_on(Serving *v) {
   if (!llm_interrupts()) return true;
   if (!v->told++) {
@@ -461,7 +586,7 @@ static bool model_open(Serving *v, const char *path) {
   double begin = cli_now();
   int64_t batch = !v->o->batch       ? -1
                   : v->o->batch == 1 ? 0
-                                     : v->o->batch; /* 1: without a program of its own */
+                                     : v->o->batch; /* 1: no program that computes several replies' tokens */
   if (!llm_session_open(&m->s, path, &v->o->llm, v->o->slots, batch)) return false;
   m->s.exact = !v->o->reuse;
   v->n++;
@@ -473,10 +598,14 @@ static bool model_open(Serving *v, const char *path) {
   const char *text = tg_llm_about(m->s.m).chat_template;
   if (text && !(m->template_ = tg_template_new(m->s.ctx, text, strlen(text))))
     return cli_fail(m->s.ctx, "serve"), false;
+  if (!llm_sight_template(&m->s, m->template_)) return cli_fail(m->s.ctx, "serve"), false;
+  for (int64_t k = 0; k < v->o->slots; k++)
+    if (!llm_session_draft(&m->s, k, &m->draft[k])) return cli_fail(m->s.ctx, "serve"), false;
   m->slot = calloc((size_t)v->o->slots, sizeof *m->slot);
   json_array_append_new(v->http.names,
-                        json_pack("{s:s, s:s, s:i, s:s, s:b}", "id", m->name, "object", "model", "created", 0,
-                                  "owned_by", "local", "chat_template", m->template_ != NULL));
+                        json_pack("{s:s, s:s, s:i, s:s, s:b, s:b}", "id", m->name, "object", "model",
+                                  "created", 0, "owned_by", "local", "chat_template", m->template_ != NULL,
+                                  "pictures", m->template_ && m->s.sight.vision));
   llm_session_say(&m->s, path, cli_now() - begin);
   return m->slot != NULL;
 }
@@ -489,6 +618,8 @@ static void model_close(Serving *v, Model *m) {
     job_end(j, 503);
   }
   free(m->slot);
+  for (int64_t k = 0; k < v->o->slots; k++)
+    tg_draft_free(m->draft[k]);
   tg_template_free(m->template_);
   llm_session_close(&m->s);
 }
@@ -502,8 +633,12 @@ static int run_serve(const void *options, char **argument, int n) {
     return cli_refuse(CLI_USAGE, "serve", "--key is empty: leave it out, or say what who asks must send");
   if (!is_local(o->host) && !o->key)
     return cli_refuse(CLI_USAGE, "serve", "--host %s lets other machines ask: it wants --key TEXT", o->host);
+  if (o->llm.draft && o->batch == 1)
+    return cli_refuse(CLI_USAGE, "serve", "--draft wants steps of several tokens, and --batch is 1");
   int wrong = llm_choices_refuse(&o->llm);
   if (wrong) return wrong;
+  if (n > 1 && o->llm.mmproj)
+    return cli_refuse(CLI_USAGE, "serve", "--mmproj is of one model, and there are %d", n);
   v.http.names = json_array();
   bool ok = v.http.names != NULL;
   for (int i = 0; ok && i < n; i++)

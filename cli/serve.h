@@ -1,6 +1,6 @@
 /* serve.h: what the files of `tg serve` share. HTTP runs in a thread of its own (serve_http.c), which reads
- * requests (serve_ask.c) and puts them into a queue; models run in the main thread (serve.c), which alone
- * touches a context. A Job is what both have in their hands: its fields behind `lock` are shared. */
+ * requests (serve_ask.c) and puts them into a queue. Models run in the main thread (serve.c), which alone
+ * uses a context. A Job is used by both threads: its fields below "shared" need the server's lock. */
 #ifndef TG_CLI_SERVE_H
 #define TG_CLI_SERVE_H
 #include "llm.h"
@@ -8,9 +8,9 @@
 #include <pthread.h>
 
 typedef struct ServeOptions {
-  LlmChoices llm; /* what a request does not say */
+  LlmChoices llm; /* defaults for what a request leaves out */
   const char *host, *key;
-  int64_t port, slots, queue, batch; /* batch: 0: what suits the model */
+  int64_t port, slots, queue, batch; /* batch: 0: chosen to suit the model */
   bool reuse;
 } ServeOptions;
 
@@ -19,29 +19,34 @@ typedef enum Route { ROUTE_CHAT, ROUTE_TEXT, ROUTE_EMBED, ROUTE_RANK } Route;
 
 enum { MOST_CHOICES = 16, MOST_LOGPROBS = 20, MOST_INPUTS = 2048 };
 
-/* Texts and lists are parts of json. */
+/* A request. Texts and lists are parts of json, except the list of pictures. */
 typedef struct Ask {
   Route route;
   json_t *json;
-  const char *model; /* NULL: any */
+  const char *model; /* NULL: any model */
   json_t *messages, *tools;
-  json_t *prompt; /* of a completion, of embeddings: a list of texts, or of lists of ids; the documents */
-  json_t *query;  /* that documents are ranked for */
-  int64_t best;   /* so many of the documents are wanted */
-  json_t *schema; /* NULL: none */
-  const char *grammar;            /* NULL: none */
-  int64_t tokens, n, seed, top_k; /* n: choices of each prompt */
+  /* data: URIs, in the order of the messages' parts of type "image"; NULL: none */
+  json_t *pictures;
+  /* of completions and embeddings: texts, or lists of ids; of ranking: the documents */
+  json_t *prompt;
+  json_t *query;                  /* documents are ranked for it */
+  int64_t best;                   /* the number of documents to return, at most */
+  json_t *schema;                 /* a schema for the reply; NULL: none */
+  const char *grammar;            /* a grammar for the reply; NULL: none */
+  int64_t tokens, n, seed, top_k; /* n: choices for each prompt */
   double temperature, top_p, min_p, repeat, presence, frequency;
   CliTexts stop;
-  int64_t logprobs; /* -1: none are wanted; else how many of the likeliest besides */
+  /* -1: not wanted; otherwise how many of the likeliest tokens are listed as well */
+  int64_t logprobs;
   int32_t *bias_ids;
   float *bias;
   int64_t nbias;
   bool stream, usage;
-  bool base64; /* how embeddings are written */
+  bool base64; /* embeddings are written in base64 */
 } Ask;
 
-/* false: it cannot be done, and `why` and `param` (which may be "") say what is wrong. */
+/* Returns false if the request cannot be done; `why` and `param` (which may be "") then tell what is
+ * wrong. */
 bool ask_read(Ask *a, Route route, const char *body, size_t n, const LlmChoices *usual, char why[200],
               char param[40]);
 void ask_free(Ask *a);
@@ -57,53 +62,54 @@ typedef struct Job {
   struct Job *next; /* in the queue */
   char *body;
   size_t nbody, body_cap;
-  bool begun, refused; /* its headers were read; its body is not wanted */
+  bool begun, refused; /* its body is complete; its body is too long */
   Route route;
   Ask ask;
   int fd;
 
-  /* shared */
-  int holders;                    /* of the two threads */
-  bool queued, waits, gone, done; /* waits: its connection is suspended; gone: nobody reads it */
-  int status;                     /* 0: not known yet */
+  /* shared: used only while the server's lock is held */
+  int holders;                    /* how many of the two threads still use the job */
+  bool queued, waits, gone, done; /* waits: its connection is suspended; gone: its connection has ended */
+  int status;                     /* the HTTP status; 0: not known yet */
   char *out;
   size_t nout, out_cap, sent;
 } Job;
 
-void job_put(Job *j, const char *text, size_t n); /* more of the reply */
-void job_begin(Job *j, int status);               /* of a stream: its status is known */
-void job_end(Job *j, int status);                 /* no more comes; the job is given up */
+void job_put(Job *j, const char *text, size_t n); /* appends to the reply */
+void job_begin(Job *j, int status);               /* the status of a stream is known */
+void job_end(Job *j, int status); /* the reply is complete; ends the caller's use of the job */
 void job_fail(Job *j, int status, const char *type, const char *message);
-bool job_gone(Job *j); /* the client has hung up */
+bool job_gone(Job *j); /* whether the client has closed the connection */
 
 /* ---- the server */
 typedef struct Counts {
-  int64_t requests, refused, failed, prompt_tokens, cached_tokens, tokens;
+  int64_t requests, refused, failed, prompt_tokens, cached_tokens, tokens, guessed, right;
   double prompt_s, tokens_s;
 } Counts;
 
 struct Server {
   const ServeOptions *o;
   struct MHD_Daemon *daemon;
-  json_t *names; /* of the models, as /v1/models lists them */
+  json_t *names; /* the models, as /v1/models lists them */
   pthread_mutex_t lock;
   pthread_cond_t wake;
   Job *first, *last;            /* the queue */
-  int64_t queued, active, open; /* requests that wait, that are replied to, that have a connection */
+  int64_t queued, active, open; /* requests that wait; that are being answered; whose connection is open */
   bool closing;
   Counts counts;
 };
 
-bool http_begin(Server *s, int *port); /* false: it was said why. *port: the one that it listens on */
+/* Sets *port to the port that it listens on. Returns false if it failed; the reason was printed. */
+bool http_begin(Server *s, int *port);
 void http_end(Server *s);
-/* The job at the head of the queue that `can` takes, out of the queue; NULL: none. */
+/* Takes the first job that `can` accepts out of the queue; NULL: there is none. */
 Job *http_next(Server *s, bool (*can)(const Job *j, void *user), void *user);
-/* Waits for a job, at most so long. */
+/* Waits for a job, at most this long. */
 void http_wait(Server *s, double seconds);
 
-/* ---- serve_reply.c: a reply as OpenAI's JSON */
+/* ---- serve_reply.c: writes a reply as OpenAI's JSON */
 typedef struct Bytes {
-  char *at; /* ended by a 0 byte; NULL: none so far */
+  char *at; /* ended by a 0 byte; NULL: no bytes so far */
   size_t n, cap;
 } Bytes;
 
@@ -111,27 +117,27 @@ typedef struct Answer {
   Job *j;
   const char *model;
   char id[48];
-  int64_t created, choice, prompt, cached, made; /* made: tokens of all choices */
-  json_t *choices;                               /* of a reply that is no stream */
-  json_t *logs;                                  /* logprobs of tokens that are not sent yet */
-  Bytes text;                                    /* of the choice so far, not sent yet */
-  TgDetokenizer *spelling;                       /* of single tokens, for the logprobs; NULL: none so far */
-  int64_t characters;                            /* of the choice's tokens with logprobs */
-  Bytes seen;                                    /* of a character that the last of them begins */
-  bool begun;                                    /* the choice's first event is sent */
+  int64_t created, choice, prompt, cached, made; /* made: tokens of all choices so far */
+  json_t *choices;                               /* of a reply that is not a stream */
+  json_t *logs;                                  /* logprobs of tokens that were not sent yet */
+  Bytes text;                                    /* text of the current choice that was not sent yet */
+  TgDetokenizer *spelling; /* writes single tokens, for the logprobs; NULL: not needed so far */
+  int64_t characters;      /* in the current choice's tokens with logprobs */
+  Bytes seen;              /* bytes of a character that the last token began */
+  bool begun;              /* the current choice's first event was sent */
 } Answer;
 
 bool answer_begin(Answer *a, Job *j, const char *model, int64_t number);
 void answer_text(Answer *a, const char *text, size_t n);
 void answer_token(Answer *a, const TgTokenizer *t, int64_t id, const float *logits, int64_t vocabulary);
-void answer_flush(Answer *a); /* of a stream: what there is goes out */
+void answer_flush(Answer *a); /* of a stream: sends the text that is complete */
 void answer_choice(Answer *a, LlmEnd end);
-void answer_end(Answer *a);                               /* the job ends with it */
-void answer_vector(Answer *a, const float *v, int64_t n); /* the next embedding */
-void answer_score(Answer *a, double score);               /* of the next document */
-void answer_free(Answer *a);                              /* of one that did not end */
+void answer_end(Answer *a);                               /* ends the job, too */
+void answer_vector(Answer *a, const float *v, int64_t n); /* appends the next embedding */
+void answer_score(Answer *a, double score);               /* appends the score of the next document */
+void answer_free(Answer *a);                              /* for an answer that did not end */
 
-/* Bytes that need not be UTF-8, as a text: U+FFFD stands for each sequence that is none. */
+/* Makes a JSON text of bytes that need not be UTF-8: bytes that form no character become U+FFFD. */
 json_t *serve_text(const char *text, size_t n);
 
 extern const unsigned char serve_page[]; /* the chat page: serve_page.html */

@@ -1,16 +1,17 @@
-/* serve_ask.c: a request of OpenAI's API -> Ask. In: JSON that nobody has looked at. Out: numbers within
- * their bounds, or a sentence about the first that is not. What a request leaves out is as the options of `tg
- * serve` say. */
+/* serve_ask.c: reads a request of OpenAI's API into an Ask. In: JSON that was not checked before. Out:
+ * numbers within their bounds, or a sentence about the first that is not. The options of `tg serve` are the
+ * defaults for what a request leaves out. */
 #ifdef TG_HAVE_MICROHTTPD
 #include "serve.h"
+#include "sight.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What is being read, and what is wrong. */
+/* A request that is being read, and what is wrong with it. */
 typedef struct Reader {
   Ask *a;
-  json_t *known; /* the names of the members that were looked at */
+  json_t *known; /* the names of the members that were read */
   char *why, *param;
   bool ok;
 } Reader;
@@ -22,7 +23,7 @@ static void wrong(Reader *r, const char *param, const char *what) {
   snprintf(r->why, 200, "'%s' %s", param, what);
 }
 
-/* The member, where it is there and not null. */
+/* Returns the member, or NULL if it is missing or null. */
 static json_t *member(Reader *r, const char *name) {
   json_object_set_new(r->known, name, json_true());
   json_t *v = json_object_get(r->a->json, name);
@@ -79,7 +80,7 @@ static void stops(Reader *r) {
   json_array_foreach(v, i, each) stop_put(r, each);
 }
 
-/* {"50256": -100}: added to the logit of the token */
+/* Reads {"50256": -100}: a number that is added to the logit of a token. */
 static void biases(Reader *r) {
   json_t *v = member(r, "logit_bias"), *each;
   const char *key;
@@ -109,15 +110,48 @@ static void biases(Reader *r) {
 }
 
 /* ---- messages */
-/* A content of parts becomes one text, since templates take texts: in one piece of memory, however many there
- * are. */
+/* Returns the URI of a part that is a picture; NULL: it cannot be read, and this was reported. */
+static json_t *picture_of(Reader *r, json_t *part) {
+  json_t *url = json_object_get(part, "image_url");
+  if (json_is_object(url)) url = json_object_get(url, "url");
+  const char *text = json_string_value(url);
+  if (text && !strncmp(text, "http", 4))
+    wrong(r, "messages", "has a picture at an address: nothing is fetched here, send a data: URI");
+  else if (text && (strncmp(text, "data:image/", 11) || !strstr(text, ";base64,")))
+    wrong(r, "messages", "has a picture that is no data: URI (data:image/png;base64,.. or image/jpeg)");
+  else if (!text)
+    wrong(
+        r, "messages",
+        "has a part of a content that is neither a text nor an image_url: sounds and the like are not read");
+  return r->ok ? url : NULL;
+}
+
+/* Rewrites a content that has pictures as the list of texts and pictures that templates take, and appends the
+ * pictures to a list. */
+static void content_list(Reader *r, json_t *message, json_t *parts) {
+  json_t *part, *list = json_array();
+  size_t i;
+  if (!r->a->pictures) r->a->pictures = json_array();
+  json_array_foreach(parts, i, part) {
+    json_t *text = json_object_get(part, "text");
+    json_t *url = json_is_string(text) ? NULL : picture_of(r, part);
+    if (url) json_array_append(r->a->pictures, url);
+    json_array_append_new(list, url ? json_pack("{s:s}", "type", "image")
+                                    : json_pack("{s:s, s:O?}", "type", "text", "text", text));
+  }
+  if (json_array_size(r->a->pictures) > LLM_PICTURES) wrong(r, "messages", "have more than 16 pictures");
+  json_object_set_new(message, "content", list);
+}
+
+/* Joins a content of texts into one text, because templates take texts. One allocation serves any number of
+ * them. */
 static void content_join(Reader *r, json_t *message, json_t *parts) {
   json_t *part;
   size_t i, n = 0;
   json_array_foreach(parts, i, part) {
     json_t *text = json_object_get(part, "text");
     if (!json_is_string(text)) {
-      wrong(r, "messages", "has a part of a content that is no text: pictures and sounds are not read here");
+      content_list(r, message, parts);
       return;
     }
     n += json_string_length(text);
@@ -154,7 +188,7 @@ static void messages(Reader *r) {
   r->a->messages = v;
 }
 
-/* One text or more, each as a text or as ids: a list of them. */
+/* Reads one text or a list of texts. Each is a string or a list of token ids. */
 static void texts(Reader *r, const char *name) {
   json_t *v = member(r, name), *list, *each, *id;
   size_t i, k;
@@ -179,7 +213,7 @@ static void inputs(Reader *r) {
   r->a->base64 = form && !strcmp(form, "base64");
 }
 
-/* A query, and documents: texts, or objects with one, as they are ranked for it. */
+/* Reads a query and the documents to rank for it. A document is a string, or an object with a text. */
 static void documents(Reader *r) {
   json_t *list = member(r, "documents"), *each;
   size_t i;
@@ -198,7 +232,7 @@ static void documents(Reader *r) {
 }
 
 /* ---- tools */
-/* Which of them is called, and whether one is, is the model's choice: a template can only leave them out. */
+/* The model chooses whether to call a tool and which: a template can only leave the tools out. */
 static void tools(Reader *r) {
   json_t *v = member(r, "tools"), *choice = member(r, "tool_choice"), *each;
   const char *chosen = json_string_value(choice);
@@ -214,7 +248,7 @@ static void tools(Reader *r) {
   r->a->tools = chosen && !strcmp(chosen, "none") ? NULL : v;
 }
 
-/* ---- the whole */
+/* ---- the whole request */
 static void logprobs(Reader *r) {
   bool wanted = false;
   int64_t most = 0;
@@ -229,7 +263,8 @@ static void logprobs(Reader *r) {
   if (most && !wanted) wrong(r, "top_logprobs", "wants logprobs too");
 }
 
-/* json_object: any; json_schema: of this schema. Or a grammar of the caller's own, which OpenAI has not. */
+/* Reads the form of a reply: json_object allows any object, json_schema one of this schema. `grammar` is an
+ * extension of OpenAI's API. */
 static void format(Reader *r) {
   json_t *v = member(r, "response_format"), *grammar = member(r, "grammar");
   const char *type = json_string_value(json_object_get(v, "type"));
@@ -245,7 +280,7 @@ static void format(Reader *r) {
   if (r->a->schema && grammar) wrong(r, "grammar", "and a response_format cannot both be");
 }
 
-/* What changes no reply: with any value, or with this one alone. */
+/* Members that change no reply: with any value (NULL), or only with this value. */
 static const struct {
   const char *name, *value;
 } idle[] = {{"user", NULL},
@@ -256,7 +291,7 @@ static const struct {
             {"metadata", NULL},
             {"service_tier", NULL},
             {"prediction", NULL},
-            {"cache_prompt", NULL}, /* llama.cpp's and ollama's clients send these */
+            {"cache_prompt", NULL}, /* sent by clients of llama.cpp and ollama */
             {"keep_alive", NULL},
             {"echo", "false"},
             {"return_documents", "false"},
@@ -278,7 +313,7 @@ static bool is_idle(const char *name, const json_t *v) {
   return false;
 }
 
-/* What nobody looked at may change a reply, and must not be passed over. */
+/* Refuses members that were not read, because they might change a reply. */
 static void refuse_others(Reader *r) {
   const char *name;
   json_t *v;
@@ -314,7 +349,7 @@ static void options(Reader *r) {
   real(r, "frequency_penalty", -2, 2, &a->frequency);
 }
 
-/* The members of the route, and what they may not be together. */
+/* Reads the members of the route, and checks those that depend on each other. */
 static void all(Reader *r) {
   Ask *a = r->a;
   json_t *model = member(r, "model");
@@ -361,7 +396,7 @@ bool ask_read(Ask *a, Route route, const char *body, size_t n, const LlmChoices 
 }
 
 void ask_free(Ask *a) {
-  json_decref(a->json);
+  json_decref(a->json), json_decref(a->pictures);
   free(a->bias_ids);
   free(a->bias);
   *a = (Ask){.json = NULL};

@@ -1,10 +1,10 @@
-/* serve_http.c: HTTP for `tg serve`, by libmicrohttpd, in a thread of its own. In: requests of anybody.
- * Out: those that are sound, as jobs of a queue; what the main thread writes to a job goes to its client
- * as it comes. A connection that waits for text is suspended, so that a slow client or a slow model holds
- * up nobody else.
+/* serve_http.c: HTTP for `tg serve`, by libmicrohttpd, in a thread of its own. In: requests from anyone. Out:
+ * valid requests, as jobs of a queue; what the main thread writes to a job is sent to its client at once. A
+ * connection that waits for text is suspended, so that slow clients and models do not hold up other
+ * connections.
  *
- * Without a key only this machine may ask, and only by a name of its own: a page of another site that a
- * browser shows (by its Origin, or by a name that was made to lead here) is refused. */
+ * Without a key, only this machine may send requests, and only to one of its own names. A page of another
+ * site in a browser here is refused, by its Origin or because its host name is not ours. */
 #define _POSIX_C_SOURCE 200809L
 #ifdef TG_HAVE_MICROHTTPD
 #include "serve.h"
@@ -21,12 +21,14 @@
 enum {
   MOST_BODY = 16 << 20,
   MOST_CONNECTIONS = 1000,
-  IDLE_SECONDS = 30, /* of a client that neither sends nor reads */
+  IDLE_SECONDS = 30, /* after which a client that neither sends nor reads is dropped */
   PIECE = 16 << 10
 };
 
 /* ---- jobs */
-static void job_release(Job *j) { /* with the lock held, which is given back */
+/* Ends one thread's use of a job; the last of its holders frees it. Called with the lock held, which is
+ * unlocked. */
+static void job_release(Job *j) {
   pthread_mutex_t *lock = &j->server->lock;
   bool last = !--j->holders;
   pthread_mutex_unlock(lock);
@@ -35,7 +37,7 @@ static void job_release(Job *j) { /* with the lock held, which is given back */
   free(j->body), free(j->out), free(j);
 }
 
-/* Who waits for the job goes on. */
+/* Resumes the job's connection if it waits. */
 static void job_wake(Job *j) {
   if (j->waits && !j->gone) MHD_resume_connection(j->connection);
   j->waits = false;
@@ -75,7 +77,7 @@ void job_end(Job *j, int status) {
   job_release(j);
 }
 
-/* A message may have been cut within a character. */
+/* The message may end within a character, because it may have been cut. */
 static json_t *error_of(const char *type, const char *param, const char *message) {
   json_t *p = param && *param ? serve_text(param, strlen(param)) : json_null();
   return json_pack("{s:{s:o, s:s, s:o, s:n}}", "error", "message", serve_text(message, strlen(message)),
@@ -86,7 +88,7 @@ void job_fail(Job *j, int status, const char *type, const char *message) {
   char *text = NULL;
   json_t *e = error_of(type, NULL, message);
   if (e) text = json_dumps(e, JSON_COMPACT);
-  if (j->status) job_put(j, "data: ", 6); /* a stream that began says it in an event */
+  if (j->status) job_put(j, "data: ", 6); /* if a stream has begun, the error is an event of it */
   if (text) job_put(j, text, strlen(text));
   job_put(j, "\n\n", j->status ? 2 : 1);
   free(text);
@@ -94,9 +96,9 @@ void job_fail(Job *j, int status, const char *type, const char *message) {
   job_end(j, status);
 }
 
-/* A suspended connection is not looked at by the library, so its socket is asked. A client that only ended
- * its sending (shutdown) looks like one that left until something is written to it, which a stream will be
- * soon: the system then says whether anybody is there. */
+/* The library does not watch a suspended connection, so its socket is examined here. A client that only ended
+ * its sending (shutdown) looks like one that has left until something is written to it. A stream writes soon
+ * and then finds out, so the end of sending is ignored for it. */
 bool job_gone(Job *j) {
   char byte;
   pthread_mutex_lock(&j->server->lock);
@@ -140,7 +142,7 @@ void http_wait(Server *s, double seconds) {
   pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- answers that are known at once */
+/* ---- answers that need no model */
 static struct MHD_Response *response_of(const char *type, const char *text, size_t n, bool copied) {
   struct MHD_Response *r = MHD_create_response_from_buffer(
       n, (void *)(uintptr_t)text, copied ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT);
@@ -205,7 +207,7 @@ static enum MHD_Result say_models(Server *s, struct MHD_Connection *c, const cha
   return answer_json(c, 200, json_pack("{s:s, s:o}", "object", "list", "data", json_deep_copy(s->names)));
 }
 
-/* As /v1/models lists it; NULL: there is none of this name. */
+/* Returns the model as /v1/models lists it; NULL: no model has this name. */
 static json_t *model_named(const Server *s, const char *name) {
   json_t *m;
   size_t i;
@@ -225,7 +227,7 @@ static enum MHD_Result say_model(Server *s, struct MHD_Connection *c, const char
   return m ? answer_json(c, 200, json_deep_copy(m)) : no_model(s, c);
 }
 
-/* Prometheus' text format, version 0.0.4 */
+/* Prometheus' text format, version 0.0.4. */
 static enum MHD_Result say_metrics(Server *s, struct MHD_Connection *c, const char *rest) {
   (void)rest;
   char text[2048];
@@ -240,21 +242,24 @@ static enum MHD_Result say_metrics(Server *s, struct MHD_Connection *c, const ch
                    "# TYPE tg_prompt_seconds_total counter\ntg_prompt_seconds_total %.6f\n"
                    "# TYPE tg_tokens_total counter\ntg_tokens_total %lld\n"
                    "# TYPE tg_tokens_seconds_total counter\ntg_tokens_seconds_total %.6f\n"
+                   "# TYPE tg_guessed_tokens_total counter\ntg_guessed_tokens_total %lld\n"
+                   "# TYPE tg_accepted_tokens_total counter\ntg_accepted_tokens_total %lld\n"
                    "# TYPE tg_requests_active gauge\ntg_requests_active %lld\n"
                    "# TYPE tg_requests_queued gauge\ntg_requests_queued %lld\n",
                    (long long)k->requests, (long long)k->refused, (long long)k->failed,
                    (long long)k->prompt_tokens, (long long)k->cached_tokens, k->prompt_s,
-                   (long long)k->tokens, k->tokens_s, (long long)s->active, (long long)s->queued);
+                   (long long)k->tokens, k->tokens_s, (long long)k->guessed, (long long)k->right,
+                   (long long)s->active, (long long)s->queued);
   pthread_mutex_unlock(&s->lock);
   return answer(c, 200, "text/plain; version=0.0.4", text, (size_t)n, true);
 }
 
-/* ---- who may ask */
+/* ---- who may send requests */
 static const char *header(struct MHD_Connection *c, const char *name) {
   return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
-/* Takes as long for a wrong key as for the right one. */
+/* Takes the same time for a wrong key as for the right one, so that the time reveals nothing. */
 static bool same_key(const char *a, const char *b) {
   size_t n = strlen(b);
   unsigned char differ = strlen(a) != n;
@@ -268,7 +273,7 @@ static bool has_key(const Server *s, struct MHD_Connection *c) {
   return !s->o->key || (given && !strncasecmp(given, "Bearer ", 7) && same_key(given + 7, s->o->key));
 }
 
-/* The name in a Host, without its port. */
+/* Returns whether a Host header has this name, ignoring a port. */
 static bool is_host(const char *host, const char *name) {
   size_t n = strlen(name);
   return !strncasecmp(host, name, n) &&
@@ -286,6 +291,7 @@ static bool is_ours(const Server *s, struct MHD_Connection *c) {
 }
 
 /* ---- a job and its connection */
+/* Called for the next bytes of a stream. If there are none yet, the connection is suspended. */
 static ssize_t more_of(void *user, uint64_t pos, char *to, size_t most) {
   Job *j = user;
   (void)pos;
@@ -306,7 +312,8 @@ static ssize_t more_of(void *user, uint64_t pos, char *to, size_t most) {
   return r;
 }
 
-/* Called again each time that the job has news: its status, or all of it. */
+/* Sends the reply, or suspends the connection. Called again each time the job has news: its status, or its
+ * end. */
 static enum MHD_Result job_answer(Job *j, struct MHD_Connection *c) {
   Server *s = j->server;
   pthread_mutex_lock(&s->lock);
@@ -328,12 +335,12 @@ static enum MHD_Result job_answer(Job *j, struct MHD_Connection *c) {
   return ok;
 }
 
-/* Where there is one model, any name will do. */
+/* If there is only one model, any name is accepted. */
 static bool has_model(const Server *s, const char *name) {
   return !name || json_array_size(s->names) == 1 || model_named(s, name);
 }
 
-/* Its body is here: into the queue, or an error. */
+/* The body is complete: puts the job into the queue, or answers with an error. */
 static enum MHD_Result job_queue(Job *j, struct MHD_Connection *c) {
   Server *s = j->server;
   char why[200] = "", param[40] = "";
@@ -377,7 +384,7 @@ static Job *job_new(Server *s, struct MHD_Connection *c, Route route) {
   return j;
 }
 
-/* ---- what there is */
+/* ---- the places of the API */
 static enum MHD_Result say_page(Server *s, struct MHD_Connection *c, const char *rest) {
   (void)s, (void)rest;
   return answer(c, 200, "text/html; charset=utf-8", (const char *)serve_page, serve_page_bytes, false);
@@ -385,10 +392,10 @@ static enum MHD_Result say_page(Server *s, struct MHD_Connection *c, const char 
 
 typedef struct Place {
   const char *method, *path;
-  bool open; /* without a key */
-  bool more; /* the path goes on, and say gets the rest */
+  bool open; /* allowed without a key */
+  bool more; /* the path continues, and `say` receives the rest */
   enum MHD_Result (*say)(Server *s, struct MHD_Connection *c, const char *rest);
-  Route route; /* where say is NULL */
+  Route route; /* if say is NULL */
 } Place;
 
 static const Place places[] = {{"GET", "/", .open = true, .say = say_page},
@@ -406,7 +413,8 @@ static bool is_at(const Place *p, const char *url) {
   return p->more ? !strncmp(url, p->path, n) && url[n] : !strcmp(url, p->path);
 }
 
-/* NULL: there is none, and allow has the methods that what is there takes; "": nothing is there */
+/* Returns the place for a method and a URL. NULL: there is none, and `allow` lists the methods that this URL
+ * takes ("": nothing is there). */
 static const Place *place_of(const char *method, const char *url, char allow[64]) {
   allow[0] = 0;
   if (!strcmp(method, "HEAD")) method = "GET";
@@ -433,7 +441,7 @@ static bool too_long(struct MHD_Connection *c) {
   return n && (!cli_whole(n, 0, INT64_MAX, &bytes) || bytes > MOST_BODY);
 }
 
-/* The first call for a request: its headers are here. */
+/* The first call for a request, when its headers are known. */
 static enum MHD_Result begin(Server *s, struct MHD_Connection *c, const char *url, const char *method,
                              void **job) {
   char allow[64];
@@ -456,7 +464,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
   Job *j = *job;
   if (*n) {
     j->refused |= j->nbody + *n > MOST_BODY;
-    if (j->refused) return MHD_NO; /* it sends without end */
+    if (j->refused) return MHD_NO; /* its body has no end */
     if (!append(&j->body, &j->nbody, &j->body_cap, data, *n)) return MHD_NO;
     *n = 0;
     return MHD_YES;
@@ -499,7 +507,7 @@ bool http_begin(Server *s, int *port) {
   return true;
 }
 
-/* Until what is made has gone out, or five seconds. */
+/* Waits until all replies have been sent, for at most five seconds. */
 static void drain(Server *s) {
   for (int i = 0; i < 250; i++) {
     pthread_mutex_lock(&s->lock);
@@ -510,7 +518,7 @@ static void drain(Server *s) {
   }
 }
 
-/* No connection is suspended any more: what waits in the queue is told that the server closes. */
+/* Requests that wait in the queue are told that the server closes, so that no connection stays suspended. */
 void http_end(Server *s) {
   pthread_mutex_lock(&s->lock);
   Job *j = s->first, *next;

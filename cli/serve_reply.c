@@ -1,5 +1,5 @@
-/* serve_reply.c: a reply as OpenAI's API writes it. In: pieces of text, tokens. Out: one JSON object at the
- * end, or a stream of events: "data: {..}", an empty line, and at last "data: [DONE]". */
+/* serve_reply.c: writes a reply as OpenAI's API has it. In: pieces of text, tokens. Out: one JSON object at
+ * the end, or a stream of events: "data: {..}" and an empty line for each, at last "data: [DONE]". */
 #define _POSIX_C_SOURCE 200809L
 #ifdef TG_HAVE_MICROHTTPD
 #include "serve.h"
@@ -27,7 +27,7 @@ void answer_free(Answer *a) {
 }
 
 /* ---- bytes that need not be UTF-8 */
-/* More of them, ended by a 0 byte. What there is no memory for is left out. */
+/* Appends bytes, and a 0 byte after them. If there is no memory, they are dropped. */
 static void bytes_put(Bytes *b, const char *text, size_t n) {
   if (b->n + n + 1 > b->cap) {
     size_t cap = 2 * (b->n + n) + 256;
@@ -41,14 +41,14 @@ static void bytes_put(Bytes *b, const char *text, size_t n) {
   b->at[b->n] = 0;
 }
 
-/* The first n of them go. */
+/* Removes the first n bytes. */
 static void bytes_drop(Bytes *b, size_t n) {
   if (!n) return;
   memmove(b->at, b->at + n, b->n - n + 1);
   b->n -= n;
 }
 
-/* What a text begins with: a character, or bytes that are none and that one U+FFFD stands for (Unicode's
+/* The beginning of a text: a character, or bytes that form none and are shown as one U+FFFD (Unicode's
  * "maximal subpart"). cut: the text ends within it. */
 typedef struct Character {
   size_t n;
@@ -58,8 +58,9 @@ typedef struct Character {
 static Character character_at(const char *text, size_t n) {
   const unsigned char *p = (const unsigned char *)text;
   size_t more = *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : 1;
-  unsigned char lo = *p == 0xe0 ? 0xa0 : *p == 0xf0 ? 0x90 : 0x80; /* none is longer than it has to be */
-  unsigned char hi = *p == 0xed ? 0x9f : *p == 0xf4 ? 0x8f : 0xbf; /* half a surrogate pair; past U+10FFFF */
+  unsigned char lo = *p == 0xe0 ? 0xa0 : *p == 0xf0 ? 0x90 : 0x80; /* refuses a longer form than needed */
+  /* Refuses surrogates and what is above U+10FFFF. */
+  unsigned char hi = *p == 0xed ? 0x9f : *p == 0xf4 ? 0x8f : 0xbf;
   if (*p < 0x80) return (Character){1, .whole = true};
   if (*p < 0xc2 || *p > 0xf4) return (Character){1, .whole = false};
   for (size_t i = 1; i <= more; i++) {
@@ -71,7 +72,8 @@ static Character character_at(const char *text, size_t n) {
   return (Character){more + 1, .whole = true};
 }
 
-/* How many bytes do not end within a character; *characters grows by what they are shown as. */
+/* Returns how many bytes come before a character that is cut off; *characters grows by the number that are
+ * shown. */
 static size_t complete(const char *text, size_t n, int64_t *characters) {
   size_t at = 0;
   while (at < n) {
@@ -97,7 +99,7 @@ json_t *serve_text(const char *text, size_t n) {
   return v;
 }
 
-/* ---- what goes out */
+/* ---- what is sent */
 static void put_json(Answer *a, json_t *v, const char *before, const char *after) {
   char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
   if (text) {
@@ -131,7 +133,8 @@ static json_t *bytes_of(const char *text, size_t n) {
   return list;
 }
 
-/* What the token adds to the text; a control token, which adds nothing, has its name and no bytes. */
+/* The token's text, logprob and bytes. A control token adds no text, so it is shown by its name, without
+ * bytes. */
 static json_t *log_of(Answer *a, const TgTokenizer *t, int64_t id, double logprob) {
   size_t n = 0, length = 0;
   const char *text = tg_detokenizer_put(a->spelling, id, &n), *name = tg_token_text(t, id, &length);
@@ -139,7 +142,7 @@ static json_t *log_of(Answer *a, const TgTokenizer *t, int64_t id, double logpro
                    logprob, "bytes", bytes_of(text, n));
 }
 
-/* The likeliest tokens, by a pass for each: there are few. */
+/* Lists the likeliest tokens, in a pass for each, because there are few. */
 static json_t *likeliest(Answer *a, const TgTokenizer *t, const float *logits, int64_t vocabulary,
                          double sum) {
   json_t *list = json_array();
@@ -157,13 +160,15 @@ static json_t *likeliest(Answer *a, const TgTokenizer *t, const float *logits, i
   return list;
 }
 
-/* Where in the text, in characters, the token's begins; where it goes on with a character, at that. */
+/* Returns where in the text, in characters, the token begins; or where the character begins that it
+ * continues. */
 static int64_t offset_taken(Answer *a, int64_t id) {
   size_t n = 0, before = a->seen.n;
   int64_t offset = a->characters;
   const char *text = tg_detokenizer_put(a->spelling, id, &n);
   bytes_put(&a->seen, text, n);
-  if (before && n && character_at(a->seen.at, a->seen.n).n <= before) offset++; /* it did not go on */
+  /* It did not continue the character. */
+  if (before && n && character_at(a->seen.at, a->seen.n).n <= before) offset++;
   bytes_drop(&a->seen, complete(a->seen.at, a->seen.n, &a->characters));
   return offset;
 }
@@ -184,7 +189,7 @@ void answer_token(Answer *a, const TgTokenizer *t, int64_t id, const float *logi
   json_array_append_new(a->logs, v);
 }
 
-/* Completions have the likeliest as an object; of two that are written alike, as bytes that are no text, it
+/* Completions list the likeliest tokens as an object. If two are written alike, as bytes that are no text, it
  * has the likelier. */
 static json_t *by_token(json_t *list) {
   json_t *all = json_object(), *each;
@@ -196,7 +201,7 @@ static json_t *by_token(json_t *list) {
   return all;
 }
 
-/* The tokens since the last time, in the form of the route; null: none are wanted. */
+/* Returns the tokens since the last call, in the form of the route; null: they are not wanted. */
 static json_t *logs_taken(Answer *a) {
   if (a->j->ask.logprobs < 0) return json_null();
   json_t *logs = a->logs, *r, *each;
@@ -218,9 +223,9 @@ static json_t *logs_taken(Answer *a) {
 
 void answer_text(Answer *a, const char *text, size_t n) { bytes_put(&a->text, text, n); }
 
-/* ---- calls of tools: what Hermes' and Qwen's templates ask for, <tool_call>{"name": .., "arguments":
- * {..}}</tool_call> one or more times, and Llama's, where all of the reply is {"name": .., "parameters":
- * {..}}. */
+/* ---- calls of tools: in the form of the templates of Hermes and Qwen, <tool_call>{"name": .., "arguments":
+ * {..}}</tool_call> one or more times, or in that of Llama, where the whole reply is {"name": ..,
+ * "parameters": {..}} */
 static json_t *call_of(const Answer *a, const char *text, size_t n, size_t number) {
   json_error_t e;
   json_t *v = json_loadb(text, n, 0, &e), *of = json_object_get(v, "arguments");
@@ -237,7 +242,7 @@ static json_t *call_of(const Answer *a, const char *text, size_t n, size_t numbe
   return r;
 }
 
-/* The calls of the text, which is cut where the first begins; NULL: there are none. */
+/* Returns the calls in the text, and cuts the text where the first begins. Returns NULL if there are none. */
 static json_t *calls_taken(Answer *a) {
   static const char begin[] = "<tool_call>", end[] = "</tool_call>";
   if (!a->j->ask.tools || !a->text.at) return NULL;
@@ -273,7 +278,7 @@ static void event(Answer *a, json_t *delta, json_t *logs, json_t *finish) {
   put_json(a, whole_of(a, json_pack("[o]", choice), true), "data: ", "\n\n");
 }
 
-/* The next n bytes of the text. */
+/* Removes the next n bytes of the text and returns them in the form of the route. */
 static json_t *delta_of(Answer *a, size_t n) {
   json_t *text = serve_text(a->text.at, n);
   bytes_drop(&a->text, n);
@@ -286,8 +291,8 @@ static void choice_open(Answer *a) {
   a->begun = true;
 }
 
-/* What may be calls of tools waits for the end, and the beginning of a character for the rest of it: a stream
- * has the same text as a reply that comes whole. */
+/* Sends what is complete. Possible calls of tools wait for the end, and the beginning of a character for its
+ * rest, so that a stream has the same text as a reply that is sent whole. */
 void answer_flush(Answer *a) {
   if (!a->j->ask.stream || (a->j->ask.tools && a->j->route == ROUTE_CHAT)) return;
   choice_open(a);

@@ -1,12 +1,12 @@
-/* source.c: `tg source`: the kernels of a program as text, for any language, on any machine. In: programs.c.
- * Out: what the renderer wrote, with a line over each kernel that says how it is launched and shaped. The
- * devices are NULL:*, which compile and run nothing. */
+/* source.c: `tg source`: prints the kernels of a program as text, in any language, on any machine. In:
+ * programs.c. Out: the renderer's text, with a line above each kernel that tells its launch and its loops.
+ * The devices are NULL:*, which compile and run nothing. */
 #include "cli.h"
 #include "programs.h"
 #include <stdio.h>
 #include <unistd.h>
 
-/* unit: names are made to differ, so that all stand in one file */
+/* unit: names are made different, so that all kernels can be in one file. */
 typedef struct Printer {
   bool unit, json;
   int n;
@@ -64,7 +64,7 @@ static int run_source(const void *options, char **argument, int n) {
   const Options *o = options;
   Printer to = {.unit = o->prelude, .json = o->json};
   int rc = CLI_OK;
-  /* on a terminal the kernels themselves show that it goes on */
+  /* On a terminal, the kernels themselves show the progress. */
   CliWait *wait = isatty(STDOUT_FILENO) ? NULL : cli_wait_begin("lowering");
   for (int i = 0; i < n && rc == CLI_OK; i++)
     rc = print_program(o->lang, program_find(argument[i]), (int)o->size, (int)o->cores, &to);

@@ -1,5 +1,5 @@
-/* terminal.c: what is drawn: a line of progress, curves, numbers for people. Nothing is redrawn where no
- * terminal looks, and nothing is said by colour alone. */
+/* terminal.c: draws progress lines, curves, numbers for people. Nothing is redrawn if the output is no
+ * terminal, and no information is given by colour alone. */
 #define _DEFAULT_SOURCE
 #include "cli.h"
 #include <math.h>
@@ -76,7 +76,7 @@ void cli_progress_begin(CliProgress *p, int64_t at, int64_t total, bool late) {
   *p = (CliProgress){.total = total, .begin = cli_now(), .shown = -1, .tenth = -1, .first = at, .late = late};
 }
 
-/* eighths of a cell, as characters of the blocks at U+2588 */
+/* Writes a bar, in eighths of a cell, with the block characters from U+2588. */
 static void bar_put(char *to, size_t cap, double part, int cells) {
   size_t n = 0;
   int eighths = (int)(part * cells * 8);
@@ -139,9 +139,9 @@ struct CliWait {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t ends;
-  const char *what, *phase; /* phase: of the kernels, done of all */
+  const char *what, *phase; /* phase: "planned" or "compiled"; of the kernels, `done` of `all` */
   int done, all;
-  double begin, next; /* next: seconds of the next line where no terminal looks */
+  double begin, next; /* next: seconds after `begin` of the next line, if the output is no terminal */
   bool ended, drawn, live;
 };
 
@@ -184,9 +184,9 @@ static void *wait_run(void *user) {
   return NULL;
 }
 
-static CliWait *waiting; /* the one that there is */
+static CliWait *waiting; /* the wait that is being shown; NULL: none */
 
-/* Something is about to be said: no more of this is drawn. */
+/* Called before an error is printed: erases the line and draws it no more. */
 static void wait_quiet(void) {
   CliWait *w = waiting;
   if (!w) return;
@@ -230,7 +230,7 @@ void cli_wait_what(CliWait *w, const char *what) {
   w->what = what;
   w->done = w->all = 0;
   w->begin = cli_now();
-  w->next = 2; /* each thing has two seconds */
+  w->next = 2; /* each text is shown after two seconds of its own */
   if (w->drawn) fputs("\r\x1b[2K", stderr), fflush(stderr);
   w->drawn = false;
   pthread_mutex_unlock(&w->lock);
@@ -240,7 +240,8 @@ void cli_wait_progress(const TgProgress *p, void *wait) {
   CliWait *w = wait;
   if (!w) return;
   pthread_mutex_lock(&w->lock);
-  w->phase = strcmp(p->phase, "lower") ? "compiled" : "planned"; /* the text of p ends with the call */
+  /* The text in *p is valid only during the call. */
+  w->phase = strcmp(p->phase, "lower") ? "compiled" : "planned";
   w->done = p->done;
   w->all = p->all;
   pthread_mutex_unlock(&w->lock);
@@ -283,7 +284,8 @@ static Bounds bounds_of(const CliCurve *c, int ncurves) {
   return b;
 }
 
-/* A cell is 2 by 4 dots; the bits of U+2800 are columns of dots, the last row apart. */
+/* A cell has 2 by 4 dots. The bits of the characters from U+2800 number them column by column, but those of
+ * the last row are the highest two. */
 static void dot(unsigned char *cells, int columns, int x, int y) {
   static const unsigned char bit[4][2] = {{1, 8}, {2, 16}, {4, 32}, {64, 128}};
   cells[(y / 4) * columns + x / 2] |= bit[y % 4][x % 2];

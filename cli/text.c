@@ -1,4 +1,4 @@
-/* text.c: numbers, files and messages, for every command. */
+/* text.c: numbers, files and messages, for all commands. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include <errno.h>
@@ -18,7 +18,7 @@ bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out) {
   return true;
 }
 
-static void (*before)(void); /* what is drawn is taken away first */
+static void (*before)(void); /* called before a message is printed, to erase what is drawn */
 
 void cli_refuse_after(void (*does)(void)) { before = does; }
 
@@ -53,7 +53,7 @@ bool cli_will_write_file(const char *what, const char *path) {
   return cli_will_write(what, path);
 }
 
-/* A stream that has failed does not remember why: it is asked to write once more. */
+/* A stream that has failed does not remember the reason, so it is made to write once more. */
 const char *cli_unwritten(FILE *f) {
   errno = 0;
   if (!fflush(f) && !ferror(f)) return NULL;
@@ -65,7 +65,7 @@ int cli_fail(const TgContext *ctx, const char *what) {
   return cli_refuse(CLI_FAILED, what, "%s: %s", tg_status_name(tg_error(ctx)), tg_errmsg(ctx));
 }
 
-enum { MOST_TEXT = 1 << 28 }; /* no text is longer; a device that never ends is no text */
+enum { MOST_TEXT = 1 << 28 }; /* bytes; larger input, such as a device that never ends, is refused */
 
 char *cli_read(FILE *f, size_t *nbytes) {
   size_t n = 0, cap = 1 << 16;

@@ -1,6 +1,6 @@
-/* tour.c: `tg viz --tour`: docs/tour.md beside the picture. In: that text, which is a part of tg. Out: a
- * record of its expression, relu(a @ b), and tour.json: a step for each dump of the text, with the title of
- * its section, what is said before the dump, and the pass that it shows. */
+/* tour.c: `tg viz --tour`: shows docs/tour.md next to the pictures. In: that text, which is built into tg.
+ * Out: a record of its expression, relu(a @ b), and tour.json, which has a step for each dump in the text:
+ * the title of its section, the text before the dump, and the pass that the dump shows. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "viz.h"
@@ -9,7 +9,8 @@
 
 extern const char tour_text[];
 
-/* The expression, planned for a machine that is the same everywhere; nothing runs. */
+/* Plans the expression for a machine that is the same everywhere, and records it. Nothing runs. Returns false
+ * if it failed; the reason was printed. */
 static bool recorded(const char *folder) {
   static const float zeros[96];
   setenv("TG_VIZ", folder, 1);
@@ -28,7 +29,7 @@ static bool recorded(const char *folder) {
   return ok;
 }
 
-/* What is said from `at` to `end`, without the blocks of code. */
+/* Writes the text between `at` and `end`, without headings, comments and blocks of code. */
 static void prose_put(FILE *f, const char *at, const char *end) {
   char *text = calloc(1, (size_t)(end - at) + 1);
   size_t n = 0;
@@ -44,7 +45,7 @@ static void prose_put(FILE *f, const char *at, const char *end) {
   free(text);
 }
 
-/* "<!-- dump k000.5-choose_opts.uop -->": of a kernel, pass 5 */
+/* Writes a step for a dump such as "<!-- dump k000.5-choose_opts.uop -->": kernel 0, pass 5. */
 static void step_put(FILE *f, const char *title, const char *said, const char *dump, bool first) {
   char name[100];
   snprintf(name, sizeof name, "%.*s", (int)strcspn(title, "\n"), title);

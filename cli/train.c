@@ -1,7 +1,7 @@
-/* train.c: `tg train`: a network learns from a folder of data. In: a task of train_tasks.c. Out: a line that
- * tells how far it is, a line per epoch, the weights. Everything a step depends on is the weights, the
- * optimiser's state and the number of the step; a checkpoint has these, so a run that was interrupted goes on
- * to the bits that it would have had. */
+/* train.c: `tg train`: trains a network on a folder of data. In: a task of train_tasks.c. Out: a progress
+ * line, a line per epoch, the weights. A step depends only on the weights, the optimiser's state and the
+ * number of the step. A checkpoint has all of these, so a run that was interrupted continues to the same bits
+ * as one that was not. */
 #define _DEFAULT_SOURCE
 #include "train.h"
 #include "train_pictures.h"
@@ -19,23 +19,24 @@ typedef struct Run {
   TgContext *ctx;
   TrainData data;
   void *model;
-  TgOptim *optim[2], *both; /* matrices, whose weights decay, and the rest */
+  TgOptim *optim[2], *both; /* optim: matrices, whose weights decay, and the rest; both: the two together */
   TgLR *rate;
-  TgScaler *scaler; /* with --bf16; else NULL */
+  TgScaler *scaler; /* with --bf16, otherwise NULL */
   TgJit *step, *test;
   TgLoader *loader;
   int64_t steps, per_epoch, at;
-  double loss, metric, *losses, *metrics; /* running mean; last test; of each step; of each epoch */
-  int64_t nlosses, nmetrics,
-      *confusion; /* of the last test: by class, and by what it was taken for; NULL: none */
+  double loss, metric, *losses, *metrics; /* running mean; of the last test; of each step; of each epoch */
+  /* confusion: of the last test, by class and by the class that was answered; NULL: none. */
+  int64_t nlosses, nmetrics, *confusion;
   double began, flops;
   FILE *log;
   CliProgress progress;
-  CliWait *wait; /* until the first step is done */
+  CliWait *wait; /* shown until the first step is done */
   char checkpoint[4096];
-  char names[MOST_TRAIN_DEVICES][64]; /* of the devices that share each batch, ndevices of them, or 0 */
+  /* Of the ndevices devices that share each batch; ndevices is 0 for one device. */
+  char names[MOST_TRAIN_DEVICES][64];
   const char *devices[MOST_TRAIN_DEVICES];
-  int ndevices, rank; /* rank 0 alone tells and writes */
+  int ndevices, rank; /* only rank 0 prints and writes files */
 } Run;
 
 enum { TEST_BATCH = 200, TEXT_BATCH = 64 };
@@ -47,8 +48,8 @@ static bool failed_path(const char *path) {
 }
 
 /* ---- the graphs */
-/* The network's answers, f32. With --bf16 it computes in bf16: its parameters are that, and pictures become
- * it. */
+/* Returns the network's answers in f32. With --bf16 its parameters are bf16, and pictures are cast to bf16,
+ * so that it computes in bf16. */
 static TgTensor *answers(const Run *r, TgTensor *x) {
   bool narrow = r->o.bf16 && tg_dtype_is_float(tg_dtype(x));
   return tg_float(r->task->run(r->model, narrow ? tg_cast(x, TG_BF16) : x));
@@ -68,7 +69,7 @@ static TgStatus step_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTenso
   return r->scaler ? tg_scaler_step(r->scaler, r->both) : tg_optim_step(r->both);
 }
 
-/* (b): the class that is answered, or the mean loss of a piece of text. */
+/* Returns (b): the class that is answered, or the mean loss of a piece of text. */
 static TgStatus test_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
                            void *user) {
   Run *r = user;
@@ -81,7 +82,7 @@ static TgStatus test_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTenso
   return out[0] ? TG_OK : tg_error(ctx);
 }
 
-/* A batch, shared out among the devices of the run. */
+/* Splits a batch over the devices of the run. */
 static void batch_placed(const Run *r, TgTensor *const in[2], TgTensor *placed[2]) {
   for (int i = 0; i < 2; i++)
     placed[i] = r->ndevices ? tg_shard(in[i], r->ndevices, r->devices, 0) : in[i];
@@ -100,12 +101,12 @@ static bool step_run(Run *r, TgTensor *const in[2], double *loss) {
 }
 
 /* ---- tests: accuracy, or the mean loss */
-static TgTensor *padded(TgTensor *x, int64_t n) { /* rows of zeros after those of x */
+static TgTensor *padded(TgTensor *x, int64_t n) { /* appends rows of zeros to x */
   int64_t before[TG_MAX_RANK] = {0}, after[TG_MAX_RANK] = {n - tg_len(x)};
   return tg_pad(x, before, after);
 }
 
-/* Counts what was answered beside what is so: how many are right. */
+/* Adds answers to the confusion matrix. Returns how many are right. */
 static double answers_count(Run *r, const double *answer, const double *truth, int64_t n) {
   int classes = r->data.classes;
   double right = 0;
@@ -132,7 +133,7 @@ static bool evaluate(Run *r, int64_t *right) {
   while (ok && tg_loader_next(tests, in)) {
     TG_SCOPE(r->ctx) {
       int64_t n = tg_len(in[0]);
-      for (int i = 0; i < 2; i++) /* what was captured has batches of one size */
+      for (int i = 0; i < 2; i++) /* the captured graph has batches of one size */
         in[i] = n < batch ? padded(in[i], batch) : in[i];
       ok = r->task->is_text || !tg_read_f64(in[1], truth, (size_t)batch);
       batch_placed(r, in, in);
@@ -167,7 +168,7 @@ static TgTraining training_of(const Run *r) {
                       .step = r->at};
 }
 
-/* whole: to go on from; else the weights alone */
+/* whole: writes a checkpoint; otherwise only the weights */
 static bool save(Run *r, const char *path, bool whole) {
   char steps[32], batch[32], seed[32], layers[32], width[32], context[32], loss[32], rate[32], decay[32];
   snprintf(steps, sizeof steps, "%lld", (long long)r->steps);
@@ -191,7 +192,8 @@ static bool save(Run *r, const char *path, bool whole) {
   return ok;
 }
 
-/* Names as the file has them: torch's wrapper for several devices calls everything module. something. */
+/* Loads weights by their names in the file. The names may have a prefix, such as torch's module. for several
+ * devices, which is found first. */
 static bool weights_load(Run *r, const char *path) {
   TgState *file = tg_state_from_file(r->ctx, path);
   const char *name = "", *prefix = NULL;
@@ -222,8 +224,8 @@ bool train_steps_kept(const char *command, int64_t asked, int64_t steps) {
                     all);
 }
 
-/* What the checkpoint was made with stands in its header. It decides; other steps would be another run,
- * because the learning rate follows from them. */
+/* Reads the options with which a checkpoint was made, from its header. They replace the given ones. Another
+ * number of steps is refused, because the learning rate depends on it, so it would be another run. */
 static bool resume_options(Run *r) {
   TgValue *head = NULL;
   int64_t asked = r->o.steps;
@@ -246,7 +248,7 @@ static bool resume_options(Run *r) {
 
     for (size_t i = 0; ok && i < sizeof whole / sizeof *whole; i++)
       if ((ok = train_number(meta, whole[i].key, &v) && v >= 0 && v < 1e15)) *whole[i].to = (int64_t)v;
-    r->o.bf16 = train_number(meta, "bf16", &v) && v != 0; /* not in files of before there was one */
+    r->o.bf16 = train_number(meta, "bf16", &v) && v != 0; /* older files do not have it */
     ok = ok && train_number(meta, "lr", &r->o.lr) && train_number(meta, "decay", &r->o.decay) &&
          train_number(meta, "loss", &r->loss) && r->o.batch > 0;
     tg_value_free(head);
@@ -286,7 +288,7 @@ static bool optimiser_new(Run *r) {
     else
       rest[nr++] = all[i];
   double beta2 = r->task->is_text ? 0.99 : 0.999;
-  bool master = r->o.bf16; /* what is updated is f32 */
+  bool master = r->o.bf16; /* the weights that are updated are f32 */
   r->optim[0] = tg_adamw(r->ctx, matrices, nm, .lr = r->o.lr, .weight_decay = r->o.decay, .beta2 = beta2,
                          .master = master, .split_state = r->o.split);
   r->optim[1] = tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = 0, .beta2 = beta2, .master = master,
@@ -299,7 +301,8 @@ static bool optimiser_new(Run *r) {
   return r->rate && !tg_realize_many(all, (size_t)n);
 }
 
-/* That of each rank, where there are several; else the default device and those beside it: CPU, CPU:1, .. */
+/* Names the devices: those of all ranks if there are several, otherwise the default device and those next to
+ * it: CPU, CPU:1, .. */
 static bool devices_named(Run *r) {
   const char *first = tg_default_device(r->ctx);
   int64_t ranks = tg_comm_size(r->ctx);
@@ -317,7 +320,7 @@ static bool devices_named(Run *r) {
   return true;
 }
 
-/* Whatever a rank but the first prints goes nowhere, but for what went wrong. */
+/* On every rank except the first, stdout is discarded; only errors are printed. */
 static bool rank_known(Run *r) {
   r->rank = tg_comm_rank(r->ctx);
   if (!r->rank) return !tg_error(r->ctx);
@@ -326,7 +329,8 @@ static bool rank_known(Run *r) {
   return freopen("/dev/null", "w", stdout) || failed_path("/dev/null");
 }
 
-/* Ctrl-C, which comes to some ranks earlier than to others. */
+/* Returns whether Ctrl-C was pressed on any rank. All ranks must agree, because a signal reaches some of them
+ * earlier. */
 static bool stop_asked(Run *r) {
   int64_t asked = cli_interrupted();
   tg_comm_max(r->ctx, &asked);
@@ -383,7 +387,8 @@ static void run_end(Run *r) {
 bool train_log_begin(const char *command, const char *path, bool goes_on, FILE **log) {
   if (path && !(*log = fopen(path, goes_on ? "a" : "w")))
     return cli_refuse(0, command, "--log %s: %s", path, strerror(errno));
-  if (path) setvbuf(*log, NULL, _IOLBF, 0); /* who follows it sees each step */
+  /* Flushes each line, so that a reader of the file sees each step at once. */
+  if (path) setvbuf(*log, NULL, _IOLBF, 0);
   return true;
 }
 
@@ -444,7 +449,8 @@ static void say_epoch(Run *r, int64_t epoch, int64_t right) {
             took);
 }
 
-/* The filters of the first layer that is a convolution of pictures: to be freed; NULL: there is none. */
+/* Reads the filters of the first layer if it is a convolution of pictures. Returns them, to be freed; NULL:
+ * there are none. */
 static double *filters_read(Run *r, TrainPictures *t) {
   double *at = NULL;
   TgState *s = tg_state_new(r->ctx);
@@ -461,7 +467,7 @@ static double *filters_read(Run *r, TrainPictures *t) {
   return at;
 }
 
-/* What is drawn at the end: curves on a terminal, and --plot's picture. */
+/* Draws the pictures at the end: curves on a terminal, and the file of --plot. */
 static bool pictures(Run *r) {
   bool live = cli_live(STDOUT_FILENO) && !r->o.json;
   if (!live && !r->o.plot) return true;
@@ -487,8 +493,8 @@ static bool pictures(Run *r) {
   return !why || cli_refuse(0, "train", "%s: %s", r->o.plot, why);
 }
 
-/* ---- a piece of text: each letter is drawn by the probabilities that the network gives after those before
- */
+/* ---- a sample of text: each letter is drawn with the probabilities that the network gives after the letters
+ * before it */
 static bool sample(Run *r) {
   const TrainData *d = &r->data;
   int64_t context = d->context, n = 0;
@@ -552,7 +558,7 @@ static bool one_step(Run *r, TgTensor *const in[2]) {
   return !r->o.every || r->at % r->o.every || save(r, r->checkpoint, true);
 }
 
-/* Whole epochs, from where a checkpoint was; the last may be cut short by --steps. */
+/* Runs whole epochs, from the place of the checkpoint; --steps may cut the last one short. */
 static bool train(Run *r, int64_t *right, bool *stopped) {
   tg_set_training(r->ctx, true);
   bool ok = true;

@@ -1,7 +1,7 @@
-/* train_lora.c: `tg train lora`: a language model learns from texts by low-rank adapters. In: a gguf file,
- * texts. Out: a line that tells how far it is, and the adapter as peft writes it, or a new gguf file. What a
- * step depends on is what is learned, the optimiser's state, the random numbers' and the number of the step;
- * a checkpoint has these and the options, so a run that was interrupted goes on to the bits that it would
+/* train_lora.c: `tg train lora`: trains a language model on texts by low-rank adapters. In: a gguf file,
+ * texts. Out: a progress line, and the adapter as peft writes it, or a new gguf file. A step depends only on
+ * the trained weights, the state of the optimiser and of the random numbers, and the number of the step. A
+ * checkpoint has these and the options, so a run that was interrupted continues to the bits that it would
  * have had. */
 #include "llm.h"
 #include "train.h"
@@ -24,7 +24,8 @@ typedef struct Run {
   TgLlm *m;
   TgLora *lora;
   TgLlmTexts texts;
-  TgDataset read, data; /* data: whole batches, for which items of the beginning come again */
+  /* read: the items of the file; data: whole batches, for which items from the beginning are repeated. */
+  TgDataset read, data;
   TgLoader *loader;
   TgOptim *optim;
   TgLR *rate;
@@ -33,8 +34,8 @@ typedef struct Run {
   double loss, first;
   FILE *log;
   CliProgress progress;
-  CliWait *wait; /* until the first step is done */
-  char *modules; /* those of a checkpoint */
+  CliWait *wait; /* shown until the first step is done */
+  char *modules; /* the names of modules in a checkpoint, which o.modules points to */
 } Run;
 
 static TgStatus item_again(void *user, int64_t item, uint64_t random, void *const *out) {
@@ -43,7 +44,7 @@ static TgStatus item_again(void *user, int64_t item, uint64_t random, void *cons
 }
 
 /* ---- checkpoints */
-/* What a run was asked for and needs again, by its name in the file. */
+/* An option that a resumed run needs, and its name in the checkpoint. */
 typedef struct Number {
   const char *key;
   size_t offset;
@@ -96,7 +97,8 @@ static bool checkpoint_write(Run *r) {
   return !tg_train_save(r->ctx, &t, r->o.checkpoint, about);
 }
 
-/* What the checkpoint was made with stands in its header. It decides; other steps are refused. */
+/* Reads the options with which a checkpoint was made, from its header. They replace the given ones; another
+ * number of steps is refused. */
 static bool options_resume(Run *r) {
   TgValue *head = NULL;
   bool ok = false;
@@ -152,7 +154,7 @@ static bool data_open(Run *r) {
   return r->loader != NULL;
 }
 
-/* Of an adapter, or of the model itself. */
+/* Returns how many parameters are trained: those of the adapter, or of the model itself. */
 static int parameters_of(const Run *r, TgTensor **out, int cap) {
   return r->lora ? tg_module_parameters(tg_lora_module, r->lora, out, cap)
                  : tg_llm_parameters(r->m, out, cap);
@@ -171,7 +173,7 @@ static bool optimiser_new(Run *r) {
   return r->rate != NULL;
 }
 
-/* What is learned: an adapter, new or of a file, or all weights. */
+/* Prepares what is trained: a new adapter, one from a file, or all weights. */
 static bool learned_new(Run *r) {
   if (r->o.full) return !tg_llm_unfreeze(r->m);
   if (r->o.from)
@@ -236,7 +238,7 @@ static bool train(Run *r, bool *stopped) {
   bool ok = r->at >= r->steps || !tg_loader_seek(r->loader, r->at / r->per_epoch, r->at % r->per_epoch);
   while (ok && !*stopped && r->at < r->steps) {
     if (!tg_loader_next(r->loader, in)) {
-      ok = !tg_error(r->ctx); /* the epoch is over */
+      ok = !tg_error(r->ctx); /* the end of the epoch */
       continue;
     }
     ok = one_step(r, in);
@@ -306,7 +308,7 @@ static const LoraOptions defaults = {.out = "adapter.safetensors",
                                      .epochs = 1,
                                      .seed = 42};
 
-/* The name of a file, or one that is or becomes a folder. */
+/* Accepts the name of a .safetensors file, or of a folder that exists or can be made. */
 static bool adapter_fits(const char *path) {
   struct stat s;
   size_t n = strlen(path), k = strlen(".safetensors");

@@ -1,5 +1,5 @@
-/* train_pictures.c: the curves, the confusion matrix and the filters of a training, on a terminal and as a
- * picture. */
+/* train_pictures.c: draws the curves, the confusion matrix and the filters of a training, on a terminal and
+ * as a picture. */
 #include "train_pictures.h"
 #include "draw.h"
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SHOWN = 12, ROWS = 13 }; /* classes of a matrix in numbers; of a curve on a terminal */
+enum { MOST_SHOWN = 12, ROWS = 13 }; /* classes of a matrix that is printed; rows of a curve on a terminal */
 
 /* ---- on a terminal */
 static bool accuracy(const TrainPictures *t) { return !strcmp(t->metric, "accuracy"); }
@@ -32,7 +32,7 @@ static void matrix_say(FILE *to, const TrainPictures *t) {
 
 void train_pictures_say(FILE *to, const TrainPictures *t, int columns) {
   CliCurve both[2] = {t->loss, t->tests};
-  bool apart = accuracy(t); /* it has an axis of its own */
+  bool apart = accuracy(t); /* accuracy has an axis of its own */
   if (t->loss.n > 1) {
     fprintf(to, "%s\n", t->loss.name);
     cli_plot(to, both, apart || t->tests.n < 2 ? 1 : 2, columns, ROWS);
@@ -64,7 +64,8 @@ static void curve_range(const CliCurve *c, double *lo, double *hi) {
     }
 }
 
-/* Curves in a panel with its upper left corner at (x, y); a share has the axis 0 .. 1. */
+/* Draws curves in a panel whose upper left corner is (x, y). share: the values are shares, so the axis is 0
+ * .. 1. */
 static void curves_draw(Picture *p, int x, int y, const char *title, const CliCurve *const *c, int n,
                         bool share) {
   int left = x + AXIS, right = x + PANEL_W - EDGE, top = y + HEAD, bottom = y + PANEL_H - 2 * EDGE - LETTER_H;
@@ -96,8 +97,8 @@ static void curves_draw(Picture *p, int x, int y, const char *title, const CliCu
   }
 }
 
-/* The darker, the larger the share of its row; the errors are what one looks for, so shares are drawn by
- * their roots. */
+/* A cell is darker the larger its share of its row. The root of the share is drawn, so that rare errors can
+ * be seen. */
 static void matrix_draw(Picture *p, int x, int y, const TrainPictures *t) {
   int n = t->classes, cell = (PANEL_H - HEAD - 3 * EDGE) / n, left = x + AXIS, top = y + HEAD + EDGE;
   char text[16];
@@ -120,7 +121,7 @@ static void matrix_draw(Picture *p, int x, int y, const TrainPictures *t) {
   }
 }
 
-/* Each filter over its own range: of three channels in colours, of another number the mean of them. */
+/* Draws each filter over its own range: three channels in colour, any other number as their mean. */
 static void filters_draw(Picture *p, int x, int y, const TrainPictures *t) {
   int per_row = (int)ceil(sqrt(t->nfilters * 1.4)), rows = (t->nfilters + per_row - 1) / per_row;
   int wide = (PANEL_W - AXIS - EDGE) / per_row, high = (PANEL_H - HEAD - 2 * EDGE) / rows;

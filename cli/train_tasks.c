@@ -1,4 +1,4 @@
-/* train_tasks.c: what `tg train` can learn, one table: data from a folder, a network with its table of
+/* train_tasks.c: the table of what `tg train` can learn: data from a folder, a network with its table of
  * fields, and how an item is written into a batch. */
 #include "train.h"
 #include <dirent.h>
@@ -15,7 +15,8 @@ static bool labels_fine(TgTensor *y, int classes) {
   return false;
 }
 
-/* part: train x and y, test x and y. What is trained on is augmented as o says. */
+/* part: training x and y, test x and y. o tells how the training pictures are augmented; the test pictures
+ * are only normalised. */
 static bool pictures_set(TrainData *d, TgTensor *const part[4], const TgImageOptions *o) {
   TgImageOptions plain = {.size = sizeof plain, .mean = o->mean, .std = o->std};
   d->classes = 10;
@@ -38,8 +39,8 @@ static bool mnist_load(const Task *t, TgContext *ctx, const char *folder, const 
   return ok;
 }
 
-/* A folder with a part of the set: the first file that begins with data_batch. The last tenth is the test;
- * all of it where the weights are given and nothing is trained. */
+/* Reads a folder that has only a part of the set: its first file whose name begins with data_batch. The last
+ * tenth is the test. With --eval nothing is trained, so all of it is the test. */
 static bool cifar_part(TgContext *ctx, const char *folder, bool eval, TgTensor *part[4]) {
   enum { PICTURE = 3 * 32 * 32, RECORD = PICTURE + 1 };
 
@@ -108,7 +109,7 @@ static TgTensor *digits_run(const void *model, TgTensor *x) { /* (b, 1, 28, 28) 
   return tg_linear_run(&n->fc, tg_flatten(x, 1, -1));
 }
 
-/* ---- ResNet-20 (He et al., arXiv 1512.03385), shortcuts of kind A */
+/* ---- ResNet-20 (He et al., arXiv 1512.03385), with shortcuts of kind A, which have no weights */
 typedef struct Block {
   TgConv2d conv1, conv2;
   TgBatchNorm bn1, bn2;
@@ -166,7 +167,7 @@ static void *resnet_new(TgContext *ctx, const TrainData *d, const TrainOptions *
   return n;
 }
 
-/* Every second pixel, channels filled up with zeros on both sides. */
+/* Takes every second pixel, and fills up the channels with zeros on both sides. */
 static TgTensor *shortcut(TgTensor *x, int64_t out) {
   int64_t in = tg_dim(x, 1), side = (out - in) / 2;
   if (in == out) return x;
@@ -193,10 +194,10 @@ static TgTensor *resnet_run(const void *model, TgTensor *x) { /* (b, 3, 32, 32) 
   return tg_linear_run(&n->linear, tg_mean(x, .axis = TG_AXES(2, 3)));
 }
 
-/* ---- text: a character's number is its place among those that the text has; the last tenth is the test.
- * Items are contiguous windows of it. */
+/* ---- text. A character's number is its rank among the characters that occur in the text. The last tenth is
+ * the test. Items are windows of the text, `context` characters long. */
 typedef struct Text {
-  uint8_t *all; /* of the dataset that frees it; else NULL */
+  uint8_t *all; /* owned by the dataset that frees it; otherwise NULL */
   const uint8_t *at;
   int64_t context;
 } Text;
@@ -215,7 +216,7 @@ static TgStatus window_put(const Text *text, int64_t from, void *const *out) {
   return TG_OK;
 }
 
-/* A window begins anywhere: each stands in its own part of the text, moved by chance. */
+/* Each item has its own part of the text; its window begins at a random place in that part. */
 static TgStatus text_item(void *user, int64_t item, uint64_t random, void *const *out) {
   const Text *text = user;
   return window_put(text, item * text->context + (int64_t)(random % (uint64_t)text->context), out);
@@ -283,7 +284,8 @@ static bool text_load(const Task *t, TgContext *ctx, const char *path, const Tra
   return false;
 }
 
-/* ---- a small GPT: layer norms first, one matrix for the embedding and the last layer */
+/* ---- a small GPT: each sublayer begins with its layer norm; the embedding and the last layer share a
+ * matrix */
 enum { MAX_LAYERS = 24, HEAD = 32 };
 
 typedef struct GPTBlock {
@@ -318,7 +320,8 @@ static const TgModule *gpt_module(void) {
   return &m;
 }
 
-/* Normal initial values; those that add to the residual stream are smaller the deeper the network. */
+/* Makes a linear layer with normal initial values. Layers that add to the residual stream get a deviation
+ * that is smaller the deeper the network is. */
 static TgLinear gpt_linear(TgContext *ctx, int64_t in, int64_t out, double deviation) {
   TgLinear l = tg_linear_new(ctx, in, out, true);
   tg_assign(l.weight, tg_normal(ctx, TG_SHAPE(out, in), 0, deviation));

@@ -1,8 +1,8 @@
 /* viz.c: `tg viz FILE.onnx|PROGRAM ARGS..|FOLDER`: a page that shows every graph, kernel, pass and rewrite.
- * In: a program, which is run with TG_VIZ, or a folder that such a run left. Out: a page served to this
- * machine alone, by libmicrohttpd: the address has a token that nobody can guess, requests that name another
- * host or come from another site are refused, and of the folder only c0/graphs.json, c0/k003.json and the
- * like are given. */
+ * In: a program, which is run with TG_VIZ, or a folder that such a run left. Out: a page that libmicrohttpd
+ * serves only to this machine. Its address has a token that nobody can guess, requests that name another host
+ * or come from another site are refused, and only files such as c0/graphs.json and c0/k003.json are
+ * served. */
 #define _GNU_SOURCE
 #include "cli.h"
 #include "program.h"
@@ -35,12 +35,12 @@ enum { MOST_CONTEXTS = 1000 };
 
 extern const unsigned char viz_page[];
 extern const size_t viz_page_bytes;
-extern const char rules_text[]; /* of each file of rules a form feed, its name, its lines */
+extern const char rules_text[]; /* for each file of rules: a form feed, its name, its lines */
 
 enum { TOKEN_BYTES = 16, MOST_FILE = 256 << 20 };
 
 typedef struct Viz {
-  int folder; /* a descriptor */
+  int folder; /* a file descriptor */
   char token[2 * TOKEN_BYTES + 1];
   int port;
 } Viz;
@@ -66,7 +66,7 @@ static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const c
                 MHD_create_response_from_buffer(strlen(why), (void *)(uintptr_t)why, MHD_RESPMEM_PERSISTENT));
 }
 
-/* ---- who may ask */
+/* ---- which requests are allowed */
 static bool is_ours(const Viz *v, struct MHD_Connection *c) {
   const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
   const char *origin = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin");
@@ -77,7 +77,8 @@ static bool is_ours(const Viz *v, struct MHD_Connection *c) {
   return !origin || (!strncasecmp(origin, "http://", 7) && !strcasecmp(origin + 7, host));
 }
 
-/* Takes as long for a wrong token as for the right one. */
+/* Returns the URL after the token; NULL: a wrong token. It takes the same time for each, so that the time
+ * reveals nothing. */
 static const char *behind_token(const Viz *v, const char *url) {
   size_t n = strlen(v->token);
   unsigned char differ = 0;
@@ -87,7 +88,7 @@ static const char *behind_token(const Viz *v, const char *url) {
   return differ || url[n + 1] != '/' ? NULL : url + n + 2;
 }
 
-/* ---- files: "c0/k003.json", and no other form */
+/* ---- files: names such as "c0/k003.json", and no other form */
 static bool is_file_name(const char *s) {
   size_t context = strspn(s + (*s == 'c'), "0123456789");
   if (*s != 'c' || !context || context > 3 || s[1 + context] != '/') return false;
@@ -97,7 +98,7 @@ static bool is_file_name(const char *s) {
   return number >= 3 && number <= 9 && !strcmp(s + 1 + number, ".json");
 }
 
-/* Which thread of a warp has what of a matrix unit's operands: of this tg, not of the run. */
+/* Answers with the elements of a matrix unit's operands that each thread of a warp has, in this tg. */
 static enum MHD_Result say_fragments(struct MHD_Connection *c) {
   char *text = NULL;
   size_t n = 0;
@@ -107,7 +108,7 @@ static enum MHD_Result say_fragments(struct MHD_Connection *c) {
   return answer(c, 200, "application/json", MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE));
 }
 
-/* The rules as this tg has them. */
+/* Answers with the rules of this tg. */
 static enum MHD_Result say_rules(struct MHD_Connection *c) {
   return answer(c, 200, "text/plain; charset=utf-8",
                 MHD_create_response_from_buffer(strlen(rules_text), (void *)(uintptr_t)rules_text,
@@ -129,14 +130,14 @@ static enum MHD_Result say_file(const Viz *v, struct MHD_Connection *c, const ch
     fd = -1;
   }
   bool may_lack = is_file_name(name) && (!strcmp(file, "assembly.json") || !strcmp(file, "tour.json"));
-  if (fd < 0 && may_lack) /* not every run has it */
+  if (fd < 0 && may_lack) /* not every run has this file */
     return answer(c, 200, "application/json",
                   MHD_create_response_from_buffer(4, (void *)(uintptr_t) "null", MHD_RESPMEM_PERSISTENT));
   if (fd < 0) return refuse(c, 404, "there is no such file\n");
   return answer(c, 200, "application/json", MHD_create_response_from_fd64((uint64_t)s.st_size, fd));
 }
 
-/* The contexts of the folder: ["c0", "c1"]. */
+/* Answers with the contexts of the folder: ["c0", "c1"]. */
 static enum MHD_Result say_list(const Viz *v, struct MHD_Connection *c) {
   char *text = malloc(MOST_CONTEXTS * 8 + 8), path[40];
   size_t n = 0;
@@ -160,7 +161,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
     *seen = &first;
     return MHD_YES;
   }
-  if (*n) return MHD_NO; /* nobody has anything to send */
+  if (*n) return MHD_NO; /* no request of the page has a body */
   const char *what = behind_token(v, url);
   if (!is_ours(v, c)) return refuse(c, 403, "this page is for its own machine alone\n");
   if (!what) return refuse(c, 404, "there is no such place\n");
@@ -226,7 +227,7 @@ typedef struct Kernels {
   int n;
 } Kernels;
 
-/* Kernels in C, each source once; `number` says where the first of it stands, "0.2". */
+/* Lists the kernels in C, each source once; `number` is where it occurs first, "0.2": graph 0, kernel 2. */
 static void kernels_listed(Kernels *to, json_t *all) {
   json_t *graph, *kernel;
   size_t g, k;
@@ -245,7 +246,8 @@ static void kernels_listed(Kernels *to, json_t *all) {
   }
 }
 
-/* c0/assembly.json beside c0/graphs.json, of a run of our own: sources of others are not compiled. */
+/* Writes c0/assembly.json next to c0/graphs.json, for a run of our own: sources from elsewhere are not
+ * compiled. Returns false if there is no such context. */
 static bool assembly_put(const char *folder, int context) {
   char path[400];
   json_error_t e;
@@ -273,7 +275,7 @@ static bool assembly_put(const char *folder, int context) {
 }
 #endif
 
-/* What a run left in a folder that was made for it. */
+/* Removes a folder that was made for a run. */
 static void folder_removed(const char *folder) {
   char command[400];
   if (strchr(folder, '\'')) return;

@@ -1,18 +1,19 @@
-/* cuda_emu.h: a CUDA driver and a compiler of our own, whose GPUs are emulated (emulate.h), for tg and the
- * tests. The library finds it by the table in runtime/emulators.h. */
+/* cuda_emu.h: our own CUDA driver and compiler with emulated GPUs (emulate.h), for tg and the tests. The
+ * library finds them through the table in runtime/emulators.h. */
 #ifndef TG_CUDA_EMU_H
 #define TG_CUDA_EMU_H
 #include "emu/table.h"
 #include "runtime/cuda.h"
 
-/* For tests: what lives in the mock and was asked of it since it was opened. */
+/* For tests: the number of objects that exist in the mock, and of calls since it was opened. */
 typedef struct CudaMockCounts {
-  int blocks, pinned, streams, events, modules, graphs, execs, units, contexts; /* that live */
+  int blocks, pinned, streams, events, modules, graphs, execs, units, contexts; /* that exist now */
   uint64_t launches, graph_launches, compiles, calls;
 } CudaMockCounts;
 
 CudaMockCounts cuda_mock_counts(void);
-/* The nth call from now on (1: the next) of that name, as in cuda_api.def ("launch"), gives r instead of
- * being made; NULL: any call. nth 0: none. False: there is no such call. */
+/* Makes the nth call from now on (1: the next) fail: it returns r instead of being done. name: the call's
+ * name in cuda_api.def ("launch"); NULL: any call. nth 0: no call fails. Returns false if there is no such
+ * call. */
 bool cuda_mock_fail(const char *name, uint64_t nth, CUresult r);
 #endif

@@ -1,8 +1,9 @@
-/* cuda_emulate.c: the words of CUDA C++, in terms of what the emulator offers. A text may ask for TG_EMULATED
- * around what only a GPU understands: the functions named tg_ are here. */
+/* cuda_emulate.c: the words of CUDA C++, defined by what the emulator offers. A text can test TG_EMULATED
+ * around code that only a GPU understands; the functions whose names begin with tg_ are defined here. */
 #include "emu/emulate.h"
 
-/* __restrict__ means nothing here: two threads may meet in memory, whatever one thread was promised. */
+/* __restrict__ means nothing here, because two threads may access the same memory, whatever one thread was
+ * promised. */
 #define WORDS                                                                                                \
   "#define TG_EMULATED 1\n"                                                                                  \
   "#define __global__ __attribute__((noinline))\n#define __device__\n#define __host__\n"                     \
@@ -40,8 +41,8 @@
   "template <typename T> EMU_UNSEEN static T atomicCAS(T *p, T want, T v) {\n"                               \
   "  emu_atomic(p, sizeof *p); T old = *p; if (old == want) *p = v; return old; }\n"
 
-/* The numbers are those of WarpOp and of the table of emulate_warp.c. A fence orders nothing here: a race is
- * a race with it too, unless a barrier stands between. */
+/* The numbers are those of WarpOp and of the table in emulate_warp.c. A fence orders nothing here: accesses
+ * race unless there is a barrier between them. */
 #define WARPS                                                                                                \
   "#define __shfl_sync(mask, ...) emu_shuffled(EMU_HERE, 1, mask, __VA_ARGS__)\n"                            \
   "#define __shfl_xor_sync(mask, ...) emu_shuffled(EMU_HERE, 2, mask, __VA_ARGS__)\n"                        \

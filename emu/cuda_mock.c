@@ -1,10 +1,10 @@
-/* cuda_mock.c: the driver and the compiler of a GPU that is not there. In: the calls of cuda_api.def. Out:
- * what they would do, done by the emulator (emulate.h) with its checks. What is put into a stream is done as
- * late as it may be, when somebody waits; or (TG_EMU=2 and 3) as soon as it may be in every second stream; or
- * (4 and more) at times and in an order between streams that a seed chooses: a wait that is missing shows as
- * a wrong value or as an error. So do memory that is freed while work that was given may use it, what is
- * never freed (counts), and any call that fails (cuda_mock_fail). Like the real one it is one for the
- * process, and after an error of a kernel every call fails. */
+/* cuda_mock.c: the driver and the compiler of a GPU that does not exist. In: the calls of cuda_api.def. Out:
+ * the same effects, by the emulator (emulate.h) with its checks. What is put into a stream is done as late as
+ * possible, when somebody waits. With TG_EMU=2 and 3, some streams do it as soon as possible (is_hasty). With
+ * 4 and more, a seed chooses the times and the order between streams. So a missing wait shows as a wrong
+ * value or as an error. The mock also detects memory that is freed while work in a stream may use it and
+ * objects that are never destroyed (counts), and can make any call fail (cuda_mock_fail). Like the real
+ * driver there is one for the process, and after an error of a kernel every call fails. */
 #define _GNU_SOURCE
 #include "emu/cuda_mock.h"
 #include "uop/matrix.h"
@@ -17,7 +17,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 Mock cuda_mock;
 _Thread_local CUcontext cuda_mock_now;
 
-/* What is taken stands in a list: what the mock's user has left goes when the mock is closed. */
+/* Everything that is allocated is in a list, so that what the mock's user has left is freed when the mock is
+ * closed. */
 struct Taken {
   Taken *before, *after;
 };
@@ -38,7 +39,8 @@ void mock_drop(void *p) {
   mem_free(&cuda_mock.mem, t);
 }
 
-/* What the emulator says of an access, a race or a barrier ends the GPU's work, as it does on a real one. */
+/* An error that the emulator finds in an access, a race or a barrier ends the GPU's work, as it does on a
+ * real one. */
 CUresult mock_refused(TgStatus st) {
   if (!st) return CUDA_OK;
   if (st == TG_ERR_NOMEM) return CUDA_OUT_OF_MEMORY;
@@ -86,7 +88,7 @@ CUresult cuda_mock_device_name(char *name, int room, CUdevice d) {
   return snprintf(name, (size_t)room, "emulated GPU %d", d), CUDA_OK;
 }
 
-/* The GPU that plans are made for where there is none (target_cuda). */
+/* Describes the GPU for which plans are made if there is none (target_cuda). */
 CUresult cuda_mock_device_attribute(int *value, int attribute, CUdevice d) {
   const Target *t = &target_cuda;
 
@@ -126,7 +128,8 @@ CUresult cuda_mock_context_retain(CUcontext *c, CUdevice d) {
   return CUDA_OK;
 }
 
-static void blocks_left(int device) { /* the driver frees what its user did not */
+/* The driver frees what its user did not free. */
+static void blocks_left(int device) {
   for (MockBlock **b = &cuda_mock.blocks; *b;) {
     MockBlock *gone = *b;
     if (gone->device != device) {
@@ -158,7 +161,7 @@ CUresult cuda_mock_context_release(CUdevice d) {
 
 CUresult cuda_mock_context_set(CUcontext c) { return cuda_mock_now = c, CUDA_OK; }
 
-/* Two and two read each other's memory. */
+/* GPUs 0 and 1 can read each other's memory, and so can 2 and 3. */
 CUresult cuda_mock_peer_can(int *can, CUdevice d, CUdevice peer) {
   return *can = d != peer && d / 2 == peer / 2, CUDA_OK;
 }
@@ -194,7 +197,7 @@ CUresult cuda_mock_memory_alloc(CUdeviceptr *p, size_t nbytes) {
   return CUDA_OK;
 }
 
-/* A real driver may wait here for what uses the memory, or not: it is not to be relied on. */
+/* A real driver may or may not wait here for work that uses the memory, so nobody may rely on it. */
 CUresult cuda_mock_memory_free(CUdeviceptr p) {
   for (MockBlock **b = &cuda_mock.blocks; *b; b = &(*b)->next) {
     if ((uintptr_t)(*b)->at != p) continue;
@@ -249,7 +252,8 @@ CUresult cuda_mock_copy_in(CUdeviceptr to, const void *from, size_t nbytes, CUst
   Op op = {.kind = OP_IN, .to = (void *)(uintptr_t)to, .from = from, .nbytes = nbytes};
   if (!s) return CUDA_INVALID_VALUE;
   op.to_device = s->device;
-  if (!is_pinned(from, nbytes)) { /* it may be changed as soon as the call returns */
+  /* the caller may change it as soon as the call returns */
+  if (!is_pinned(from, nbytes)) {
     if (!(op.own = mock_take(nbytes))) return CUDA_OUT_OF_MEMORY;
     memcpy(op.own, from, nbytes);
   }
@@ -331,7 +335,7 @@ nvrtcResult cuda_mock_unit_destroy(nvrtcProgram *p) {
   return CUDA_OK;
 }
 
-/* What a text must be compiled with, all of it: what is left out or added changes results. */
+/* A text must be compiled with exactly these options, because others change results. */
 static const char *const wanted[] = {"--gpu-architecture=sm_" ARCH_TEXT "a", "--fmad=false", "--ftz=false",
                                      "--prec-div=true", "--prec-sqrt=true"};
 
@@ -342,7 +346,7 @@ static bool options_are_wanted(int n, const char *const *options) {
   return same;
 }
 
-/* NVIDIA's compiler takes the text for an architecture, and has nothing to say about it. */
+/* Checks that NVIDIA's compiler accepts the text for an architecture without any message. */
 static TgStatus taken_by_nvrtc(const char *text, const char *arch, TgError *err) {
   const CudaApi *real = &cuda_mock.real;
   nvrtcProgram unit = NULL;
@@ -363,7 +367,7 @@ static TgStatus taken_by_nvrtc(const char *text, const char *arch, TgError *err)
   return st;
 }
 
-/* Whether the text steps matrix units that GPUs of this architecture do not have. */
+/* Whether the text uses matrix units that GPUs of this architecture do not have. */
 static bool too_new(const char *text, const char *arch) {
   char call[64];
   for (int i = 0; i < MATRIX_COUNT; i++) {
@@ -414,7 +418,7 @@ nvrtcResult cuda_mock_unit_log(nvrtcProgram p, char *text) {
   return CUDA_OK;
 }
 
-/* An image says how long it is: who loads one tells the driver where it begins alone. */
+/* An image begins with its size, because the driver is only told its address. */
 nvrtcResult cuda_mock_unit_cubin_size(nvrtcProgram p, size_t *nbytes) {
   return *nbytes = sizeof(size_t) + p->object.nbytes, CUDA_OK;
 }
@@ -431,7 +435,7 @@ nvrtcResult cuda_mock_unit_ptx_size(nvrtcProgram p, size_t *nbytes) {
 
 nvrtcResult cuda_mock_unit_ptx(nvrtcProgram p, char *image) { return (void)p, (void)image, INVALID_INPUT; }
 
-/* ---- the table: one caller at a time, and a call that is to fail does not happen */
+/* ---- the table. There is one caller at a time. A call that is made to fail is not done. */
 static bool fails_now(const char *name) {
   cuda_mock.counts.calls++;
   if (!cuda_mock.fails_in || (*cuda_mock.fails && strcmp(cuda_mock.fails, name))) return false;
@@ -458,7 +462,8 @@ TgStatus cuda_mock_open(const TgEnv *env, TgError *err, CudaApi *api) {
   TgStatus st = TG_OK;
   pthread_mutex_lock(&lock);
   if (!cuda_mock.opened) {
-    uint64_t fails_in = cuda_mock.fails_in; /* what is to fail may be said before */
+    /* cuda_mock_fail may be called before the mock is opened */
+    uint64_t fails_in = cuda_mock.fails_in;
     CUresult with = cuda_mock.fails_with;
     char fails[sizeof cuda_mock.fails];
     memcpy(fails, cuda_mock.fails, sizeof fails);

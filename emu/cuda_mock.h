@@ -1,4 +1,4 @@
-/* cuda_mock.h: private to the mock of the driver: what lives in it. */
+/* cuda_mock.h: private to the mock of the driver: the objects in it. */
 #ifndef TG_CUDA_MOCK_H
 #define TG_CUDA_MOCK_H
 #include "emu/cuda_emu.h"
@@ -24,11 +24,11 @@ struct CudaFunction {
   EmuKernel *kernel;
   CUmodule module;
   CUfunction next;
-  size_t most_dynamic; /* shared memory that a launch of it may ask for */
+  size_t most_dynamic; /* the most dynamic shared memory that a launch may request */
 };
 
-/* recorded: how often; reached: which of these, and all before it, are done. sent: what was by then, as a
- * stream knows it. refs: the owner's, and of what was put into streams. */
+/* recorded: how often. reached: number of the last record that is done, with everything before it. sent: the
+ * stream's `sent` at that record. refs: of the owner and of ops in streams. */
 struct CudaEvent {
   uint64_t recorded, reached, sent;
   double at_s;
@@ -40,16 +40,16 @@ typedef struct KernelCall {
   uint32_t grid[3], block[3];
   size_t shared_bytes;
   int narg;
-  uint64_t *args; /* by value */
+  uint64_t *args; /* values of the arguments */
 } KernelCall;
 
 typedef enum OpKind { OP_LAUNCH, OP_IN, OP_OUT, OP_COPY, OP_CLEAR, OP_RECORD, OP_WAIT, OP_OTHER } OpKind;
 
-/* One thing that a stream is to do. own: host memory as it was at the call, where that is not pinned. number:
- * of the event's records, or the byte to fill with. */
+/* One thing that a stream has to do. own: copy of host memory that is not pinned. number: of the event's
+ * record, or the byte to fill with. */
 typedef struct Op {
   OpKind kind;
-  CUresult (*other)(const struct Op *op); /* of another mock, whose own is call.args */
+  CUresult (*other)(const struct Op *op); /* does an op of another mock, whose data is call.args */
   struct Op *next;
   CUstream stream;
   KernelCall call;
@@ -62,11 +62,11 @@ typedef struct Op {
   uint64_t number;
 } Op;
 
-/* sent: up to which number it comes after what was sent. */
+/* sent: what the stream does next comes after the messages up to this number. */
 struct CudaStream {
   int device;
   uint64_t sent;
-  bool hasty; /* does what it is given as soon as it can */
+  bool hasty; /* it does what it is given as soon as possible */
   Op *first, *last;
   CUstream next;
 };
@@ -80,7 +80,7 @@ struct CudaGraph {
   CUgraphNode first, last;
 };
 
-/* call[i]: what node[i] of the graph that it was made from is now. */
+/* call[i]: the present call of node[i] of the graph from which this was made. */
 struct CudaExec {
   int n;
   CUgraphNode *node;
@@ -98,7 +98,7 @@ typedef struct Pinned {
   struct Pinned *next;
 } Pinned;
 
-/* A block of the emulator, for what is in flight. */
+/* A block of the emulator's memory. The list is used to find blocks that ops in flight use. */
 typedef struct MockBlock {
   char *at;
   size_t nbytes;
@@ -106,8 +106,8 @@ typedef struct MockBlock {
   struct MockBlock *next;
 } MockBlock;
 
-/* Bytes of a GPU that another mock has taken, from the stream's view at any time until somebody waits for
- * it: till then they stay as they were. */
+/* Bytes of a GPU's memory that another mock has sent. The stream may really read them until somebody waits
+ * for it, so they must not change before that. */
 typedef struct Sent {
   uint64_t number;
   int device;
@@ -122,11 +122,11 @@ typedef struct Taken Taken;
 typedef struct Mock {
   Taken *taken;
   int opened;
-  TgMem mem; /* the driver's own, not a context's */
+  TgMem mem; /* the driver's own, not that of a context */
   TgEnv env;
   Compiler cc;
   bool identified;
-  void *nvrtc; /* NVIDIA's own, for TG_EMU_ARCHS */
+  void *nvrtc; /* NVIDIA's own library, for TG_EMU_ARCHS */
   CudaApi real;
   char ident[900];
   Emu *emu[GPUS];
@@ -137,20 +137,20 @@ typedef struct Mock {
   MockBlock *blocks;
   Sent *sent;
   uint64_t nsent;
-  size_t ngiven; /* that streams are to do */
+  size_t ngiven; /* number of ops in all streams */
   uint64_t seed;
-  CUresult broken; /* after an error of a kernel */
+  CUresult broken; /* error of a kernel, which every later call returns */
   TgError why;
   CudaMockCounts counts;
-  char fails[32];    /* "": any call */
-  uint64_t fails_in; /* calls of that name; 0: none */
+  char fails[32];    /* name of the calls that may fail; "": any call */
+  uint64_t fails_in; /* the call fails after this many calls of that name; 0: none */
   CUresult fails_with;
 } Mock;
 
 extern Mock cuda_mock;
-extern _Thread_local CUcontext cuda_mock_now; /* of this thread */
+extern _Thread_local CUcontext cuda_mock_now; /* current context of this thread */
 
-/* every call of cuda_api.def, as it is done here */
+/* every call of cuda_api.def, as the mock does it */
 #define CUDA(library, result, name, symbol, params, args) result cuda_mock_##name params;
 #include "runtime/cuda_api.def"
 #undef CUDA
@@ -158,14 +158,21 @@ extern _Thread_local CUcontext cuda_mock_now; /* of this thread */
 /* ---- cuda_mock.c */
 void *mock_take(size_t nbytes); /* zeroed; NULL: out of memory */
 void mock_drop(void *p);
-CUresult mock_refused(TgStatus st);      /* what the emulator says ends the GPU's work */
-CUresult mock_misused(const char *what); /* and so does this */
+/* Returns the driver's error for an error of the emulator. Such an error ends the GPU's work. */
+CUresult mock_refused(TgStatus st);
+/* Ends the GPU's work with an error. */
+CUresult mock_misused(const char *what);
 
 /* ---- cuda_mock_streams.c */
-CUresult mock_op_given(CUstream s, Op what);    /* takes what the op owns */
-CUresult mock_stream_done(CUstream s);          /* does all that it is to do */
-bool mock_in_use(const void *p, size_t nbytes); /* by what was given and is not done */
-CUresult mock_sent(CUstream s, const void *p, char *was,
-                   size_t nbytes);                /* takes `was`; p stays so till s is waited for */
-void mock_functions_left(CUmodule m, int device); /* forgets those of a module; NULL: of a device */
+/* Puts an op into a stream and takes over what it owns. */
+CUresult mock_op_given(CUstream s, Op what);
+/* Does everything that the stream has to do. */
+CUresult mock_stream_done(CUstream s);
+/* Whether an op in a stream uses this memory. */
+bool mock_in_use(const void *p, size_t nbytes);
+/* Records that the bytes at p, whose value is `was` (taken over), are sent from s. They must not change until
+ * s is waited for. */
+CUresult mock_sent(CUstream s, const void *p, char *was, size_t nbytes);
+/* Forgets the functions of a module; NULL: those of a device. */
+void mock_functions_left(CUmodule m, int device);
 #endif

@@ -1,28 +1,29 @@
-/* cuda_mock_streams.c: what is given to the mock's streams. In: copies, launches, graphs, events, waits. Out:
- * the same, done in order within a stream, and between streams no sooner than somebody waits for it, or at
- * times and in an order that a seed chooses. */
+/* cuda_mock_streams.c: the mock's streams. In: copies, launches, graphs, events, waits. Out: the same, done
+ * in order within a stream. Between streams, it is done when somebody waits for it, or at times and in an
+ * order that a seed chooses. */
 #define _GNU_SOURCE
 #include "emu/cuda_mock.h"
 #include <string.h>
 
-static bool seeded(uint64_t below) { /* of some calls, by the seed */
+/* Returns true for about one of `below` calls, chosen by the seed. */
+static bool seeded(uint64_t below) {
   cuda_mock.seed = hash_mix(cuda_mock.seed, below);
   return cuda_mock.env.emulate > 3 && cuda_mock.seed % below == 0;
 }
 
-/* ---- what is given to streams */
+/* ---- ops in streams */
 static void event_unref(CUevent e) {
   if (e && --e->refs == 0) mock_drop(e);
 }
 
-/* ---- what was sent */
+/* ---- messages that were sent */
 static void sent_end(Sent **at) {
   Sent *gone = *at;
   *at = gone->next;
   mock_drop(gone->was), mock_drop(gone);
 }
 
-/* Who comes after a message may change its bytes. */
+/* Work that comes after a message may change its bytes. */
 static void sent_waited(CUstream s, uint64_t number) {
   s->sent = TG_MAX(s->sent, number);
   for (Sent **at = &cuda_mock.sent; *at;)
@@ -102,7 +103,8 @@ static CUresult op_run(const Op *op) {
 
 static bool held_up(const Op *op) { return op->kind == OP_WAIT && op->event->reached < op->number; }
 
-static CUstream stream_of_record(const Op *wait) { /* that is to do what is waited for */
+/* Returns the stream that contains the record that is waited for, or NULL. */
+static CUstream stream_of_record(const Op *wait) {
   for (CUstream s = cuda_mock.streams; s; s = s->next)
     for (const Op *op = s->first; op; op = op->next)
       if (op->kind == OP_RECORD && op->event == wait->event && op->number >= wait->number) return s;
@@ -116,7 +118,7 @@ static void first_done(CUstream s) {
   op_free(op);
 }
 
-/* What hasty streams are to do is done as soon as nothing holds it up. */
+/* Lets hasty streams do everything that no wait holds up. */
 static void hasty_done(void) {
   for (bool any = true; any;) {
     any = false;
@@ -126,11 +128,12 @@ static void hasty_done(void) {
   }
 }
 
-/* Does what s is to do until nothing is left, or until `e` is reached; other streams only as far as it waits
- * for them. */
+/* Does what s has to do until nothing is left or until `e` is reached. Other streams are only run as far as s
+ * waits for them. */
 static CUresult stream_done(CUstream s, CUevent e, uint64_t number) {
   while (s->first && !(e && e->reached >= number) && !cuda_mock.broken) {
-    CUstream busy = s; /* the last of those that wait for one another */
+    /* the last stream in the chain of waits */
+    CUstream busy = s;
     for (int depth = 0; busy && busy->first && held_up(busy->first) && depth < MOST_GIVEN; depth++)
       busy = stream_of_record(busy->first);
     if (!busy || !busy->first || held_up(busy->first))
@@ -141,7 +144,7 @@ static CUresult stream_done(CUstream s, CUevent e, uint64_t number) {
   return cuda_mock.broken;
 }
 
-/* At times, and where very much was given, something is done before anybody waits. */
+/* Sometimes, and if there are very many ops, does something before anybody waits. */
 static void some_done(void) {
   while (seeded(3) || cuda_mock.ngiven > MOST_GIVEN) {
     CUstream ready[16];
@@ -167,7 +170,6 @@ static CUresult given(CUstream s, Op *op) {
   return cuda_mock.broken;
 }
 
-/* Takes what the op owns. */
 CUresult mock_op_given(CUstream s, Op what) {
   Op *op = s && !cuda_mock.broken ? mock_take(sizeof *op) : NULL;
   if (!op) {
@@ -189,7 +191,6 @@ static bool call_uses(const KernelCall *c, const void *p, size_t nbytes) {
   return false;
 }
 
-/* Whether what was given, and is not done, uses memory. */
 bool mock_in_use(const void *p, size_t nbytes) {
   for (CUstream s = cuda_mock.streams; s; s = s->next)
     for (const Op *op = s->first; op; op = op->next)
@@ -202,9 +203,8 @@ bool mock_in_use(const void *p, size_t nbytes) {
 CUresult mock_stream_done(CUstream s) { return stream_done(s, NULL, 0); }
 
 /* ---- streams and events */
-/* With TG_EMU=2 all streams of a GPU but its first do at once what that one leaves until somebody waits,
- * with 3 the first does: an order between the two that nobody asked for is the wrong one in one of the
- * two. */
+/* With TG_EMU=2 all streams of a GPU except its first are hasty, with 3 only the first is. So if two streams
+ * lack an order that they need, one of the two settings runs them in the wrong order. */
 static bool is_hasty(int device) {
   enum { FIRST = 2, LAST = 3 };
 
@@ -229,7 +229,8 @@ CUresult cuda_mock_stream_create(CUstream *s, unsigned flags) {
 CUresult cuda_mock_stream_destroy(CUstream s) {
   CUstream *at = &cuda_mock.streams;
   stream_done(s, NULL, 0);
-  while (s->first) { /* of a GPU that is broken */
+  /* they are left if the GPU is broken */
+  while (s->first) {
     Op *op = s->first;
     s->first = op->next;
     op_free(op);
@@ -289,7 +290,7 @@ CUresult cuda_mock_event_ms(float *ms, CUevent from, CUevent to) {
 }
 
 /* ---- kernels */
-void mock_functions_left(CUmodule m, int device) { /* of a module, or NULL: of a device */
+void mock_functions_left(CUmodule m, int device) {
   for (CUfunction *f = &cuda_mock.functions; *f;) {
     CUfunction gone = *f;
     if (m ? gone->module != m : gone->module->device != device) {
@@ -358,7 +359,8 @@ static bool can_be_launched(CUfunction f, const unsigned grid[3], const unsigned
   return fits && grid[0] <= INT32_MAX && grid[1] <= GRID_YZ && grid[2] <= GRID_YZ;
 }
 
-/* A launch with its arguments taken, as the call may change them when it returns. Each has 8 bytes here. */
+/* Makes a launch with a copy of its arguments, because the caller may change them after the call. Each
+ * argument has 8 bytes here. */
 static CUresult call_made(KernelCall *c, CUfunction f, const unsigned grid[3], const unsigned block[3],
                           unsigned shared, void **args) {
   if (!can_be_launched(f, grid, block, shared)) return CUDA_INVALID_VALUE;
@@ -413,7 +415,7 @@ CUresult cuda_mock_graph_destroy(CUgraph g) {
   return CUDA_OK;
 }
 
-/* A chain is what is built here: each node after the one that was added before it. */
+/* The graphs built here are chains: each node comes after the one that was added before it. */
 CUresult cuda_mock_graph_add(CUgraphNode *n, CUgraph g, const CUgraphNode *after, size_t nafter,
                              const CudaKernelNode *k) {
   if (nafter != (g->last != NULL) || (nafter && after[0] != g->last)) return CUDA_INVALID_VALUE;
@@ -453,7 +455,7 @@ CUresult cuda_mock_graph_instantiate(CUgraphExec *out, CUgraph g, unsigned long 
   return r;
 }
 
-/* What was launched before keeps its arguments. */
+/* Earlier launches keep their arguments. */
 CUresult cuda_mock_graph_update(CUgraphExec e, CUgraphNode n, const CudaKernelNode *k) {
   KernelCall c;
   int i = 0;

@@ -1,5 +1,5 @@
-/* emulate.c: kernels of a GPU on this CPU: objects of kernel text, modules, launches. Each thread of a block
- * runs on a stack of its own until it must wait for others; blocks run one after another. */
+/* emulate.c: runs kernels of a GPU on this CPU: objects of kernel text, modules, launches. Each thread of a
+ * block runs on a stack of its own until it must wait for other threads. Blocks run one after another. */
 #define _GNU_SOURCE
 #include "emu/emulate_private.h"
 #include "base/os.h"
@@ -10,7 +10,7 @@
 
 _Thread_local Emu *emu_running;
 
-/* ---- compile. The sanitizers' reports come to emulate_calls.c; none of their libraries is used. */
+/* ---- compile. The sanitizers report accesses to emulate_calls.c; none of their libraries is used. */
 #define COMMON_ARGS                                                                                          \
   "-x", "c++", "-", "-c", "-std=gnu++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fsanitize=thread",        \
       "-fsanitize=alignment,shift,signed-integer-overflow,integer-divide-by-zero,float-cast-overflow",       \
@@ -18,7 +18,8 @@ _Thread_local Emu *emu_running;
       "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-strict-aliasing", "-fno-ident",       \
       "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w"
 
-/* A read that a write of the same place follows is reported too: it may be of what nobody wrote. */
+/* A read that is followed by a write of the same place must be reported too, because the place may never have
+ * been written. */
 static const char *const args_clang[] = {COMMON_ARGS,
                                          "-fsanitize=array-bounds",
                                          "-fno-crash-diagnostics",
@@ -33,7 +34,8 @@ static const char *const args_gcc[] = {
     COMMON_ARGS, "-fsanitize=bounds", "--param", "tsan-instrument-func-entry-exit=0",
     "-o",        os_own_output,       NULL};
 
-enum { HUGE_TEXT = 1 << 20 }; /* the time to optimise more than this grows faster than the text */
+/* bytes; for a longer text the time to optimise grows faster than the text */
+enum { HUGE_TEXT = 1 << 20 };
 
 const char *emu_flags(void) { return "emulator 2"; }
 
@@ -58,7 +60,7 @@ TgStatus emu_compile(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c
 }
 
 /* ---- the emulator */
-enum { PATIENCE = 1 << 30 }; /* accesses: half a minute */
+enum { PATIENCE = 1 << 30 }; /* accesses; about half a minute */
 
 Emu *emu_new(TgMem *mem, const TgOs *os) {
   Emu *e = mem_alloc(mem, sizeof *e);
@@ -142,7 +144,8 @@ static bool find_kernels(void *user, const ElfSymbol *s) {
   return true;
 }
 
-/* The array of a function carries its name in C++'s own spelling: _ZZ 6kernel .. E 2l0 (or ..E 2l0 _1). */
+/* C++ encodes the array of a function with the function's name: _ZZ 6kernel .. E 2l0 (or ..E 2l0 _1). Sets
+ * the array's name and owner. */
 static void array_name(EmuModule *m, const char *symbol, Array *a) {
   char *end;
   const char *name = symbol;
@@ -177,7 +180,8 @@ static bool find_variables(void *user, const ElfSymbol *s) {
   return false;
 }
 
-/* As the compiler lays them out where it can: one behind the other, each on a multiple of 16. */
+/* Adds up the shared memory of each kernel as the compiler would place it: one array behind another, each at
+ * a multiple of 16. */
 static void count_shared(EmuModule *m) {
   for (size_t i = 0; i < m->kernels.len; i++)
     for (size_t j = 0; j < m->arrays.len; j++)
@@ -277,7 +281,7 @@ void emu_fail(Emu *e, const char *fmt, ...) {
   va_start(args, fmt);
   fail_text(e, e->current, fmt, args);
   va_end(args);
-  fibre_switch(&e->current->stack->fibre, &e->scheduler); /* for good */
+  fibre_switch(&e->current->stack->fibre, &e->scheduler); /* does not return */
 }
 
 /* ---- threads */
@@ -361,7 +365,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b) {
   return a;
 }
 
-/* A step that has no divisor in common with the number meets each block once. */
+/* A step that has no divisor in common with the number of blocks reaches each block exactly once. */
 static Walk walk_new(Emu *e, uint64_t n) {
   Walk w = {n, 1, 0};
   if (e->order == 1) w.step = w.start = n - 1;
@@ -382,7 +386,8 @@ void block_index_at(const Emu *e, uint64_t i, uint32_t out[3]) {
 }
 
 /* ---- blocks */
-/* All that are left wait at barriers: lets them go on if it is the same barrier, and nobody has ended. */
+/* Called when all remaining threads wait at barriers. Lets them continue if it is the same barrier and no
+ * thread has ended; otherwise the launch fails. */
 static bool barrier_meet(Emu *e) {
   const Thread *first = NULL, *ended = NULL;
   for (uint32_t i = 0; i < e->nthread; i++) {
@@ -496,7 +501,8 @@ static void launch_run(Emu *e) {
   }
 }
 
-/* A thread that was left where it was keeps its stack, which starts anew. */
+/* After a failure threads may have stopped anywhere. Makes all stacks idle; each starts over with its next
+ * thread. */
 static void threads_forget(Emu *e) {
   e->idle = NULL;
   for (uint32_t i = 0; i < e->nstack; i++) {

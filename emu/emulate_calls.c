@@ -1,6 +1,6 @@
-/* emulate_calls.c: what an emulated kernel may call. The compiler's instrumentation reports each access by
- * functions named __tsan_*, and what the language leaves undefined by functions named __ubsan_*; both names
- * are given to our own here. The rest is what the prelude declares, and mathematics. */
+/* emulate_calls.c: what an emulated kernel may call. The compiler's instrumentation reports each access to
+ * functions named __tsan_*, and operations that the language leaves undefined to functions named __ubsan_*.
+ * Both names are bound to our own functions here. The rest is what the prelude declares, and mathematics. */
 #define _GNU_SOURCE
 #include "emu/emulate_private.h"
 #include <math.h>
@@ -34,7 +34,8 @@ static void read_range(void *p, unsigned long nbytes) { check(p, nbytes, READS);
 
 static void write_range(void *p, unsigned long nbytes) { check(p, nbytes, WRITES); }
 
-/* A structure of 16 or 32 bytes is copied so: on a GPU, by accesses of 16. */
+/* Structures are copied by this. On a GPU a structure of 16 or 32 bytes is copied by accesses of 16 bytes, so
+ * it must be aligned. */
 static void check_moved(const void *p, size_t nbytes, Access how) {
   enum { WIDEST = 16 };
 
@@ -60,7 +61,7 @@ static void nothing(void) {}
 
 static void nothing_of(void *p) { (void)p; }
 
-/* ---- atomic operations. Nothing else runs meanwhile, so they are ordinary ones. */
+/* ---- atomic operations. No other thread runs meanwhile, so ordinary operations are enough. */
 static void emu_atomic(const volatile void *p, uint64_t nbytes) { check_aligned(p, nbytes, ATOMIC); }
 
 #define ATOMIC_CHANGE(bits, name, new)                                                                       \
@@ -110,7 +111,7 @@ ATOMICS(64)
 
 static void fence(int order) { (void)order; }
 
-/* ---- what the language leaves undefined. Each report begins with the place in the text. */
+/* ---- operations that the language leaves undefined. Each report begins with the place in the text. */
 typedef struct SourcePlace {
   const char *file;
   uint32_t line, column;
@@ -146,7 +147,7 @@ UNDEFINED(overflow, "a signed overflow")
 UNDEFINED(division, "a division by zero, or of the least integer by -1,")
 UNDEFINED(cast, "a float that its integer type cannot hold")
 
-/* ---- where a thread is */
+/* ---- the place of a thread */
 typedef struct Index {
   uint32_t x, y, z;
 } Index;
@@ -171,7 +172,7 @@ static Index grid_size(void) {
   return (Index){v[0], v[1], v[2]};
 }
 
-/* ---- waiting for others */
+/* ---- waiting for other threads */
 static void barrier(uint32_t id, uint32_t line, uint32_t orders) {
   Thread *t = emu_running->current;
   t->id = id;
@@ -205,7 +206,7 @@ static void warp_mma(uint32_t id, uint32_t line, int kind, void *d, const void *
   meet((WarpCall){WARP_MMA, id, line, UINT32_MAX, .arg = kind, .a = a, .b = b, .c = c, .d = d});
 }
 
-/* Every thread names a row, whether it is read or not: older GPUs want them all to be there. */
+/* Every thread must pass a row, even if the row is not read, because older GPUs require all rows to exist. */
 static void warp_rows(uint32_t id, uint32_t line, int kind, void *to, const void *row) {
   enum { ROW_BYTES = 16 };
 
@@ -217,7 +218,8 @@ static void warp_rows(uint32_t id, uint32_t line, int kind, void *to, const void
   meet((WarpCall){WARP_ROWS, id, line, UINT32_MAX, .arg = kind, .a = row, .d = to});
 }
 
-/* ---- asynchronous copies: of device memory to shared memory; they arrive when they are waited for. */
+/* ---- asynchronous copies from device memory to shared memory. The bytes arrive when the copy is waited
+ * for. */
 static void copy_async(void *to, const void *from, uint64_t nbytes) {
   Emu *e = emu_running;
   Thread *t = e->current;
@@ -239,7 +241,8 @@ static void copy_async(void *to, const void *from, uint64_t nbytes) {
 
 static void copy_commit(void) { emu_running->current->group++; }
 
-static void copies_arrive(uint32_t before) { /* those of the groups before this one */
+/* Completes the copies of the groups before this one. */
+static void copies_arrive(uint32_t before) {
   Emu *e = emu_running;
   Thread *t = e->current;
   size_t kept = 0;
@@ -263,7 +266,7 @@ static void copy_wait(int n) {
 
 static void copy_wait_all(void) { copies_arrive(UINT32_MAX); }
 
-/* ---- mathematics: of f32 computed in f64 and rounded, as the interpreter does. */
+/* ---- mathematics: f32 functions are computed in f64 and rounded, as the interpreter does. */
 #define ROUNDED(name)                                                                                        \
   static float rounded_##name(float x) { return (float)name((double)x); }
 ROUNDED(exp2)
@@ -302,7 +305,7 @@ const ElfExtern emu_calls[] = {
     ACCESS_CALLS(4), ACCESS_CALLS(1), ACCESS_CALLS(2), ACCESS_CALLS(8), ACCESS_CALLS(16),
     CALL("__tsan_read_range", read_range), CALL("__tsan_write_range", write_range),
     CALL("__tsan_memcpy", move_bytes), CALL("__tsan_memmove", move_bytes), CALL("__tsan_memset", set_bytes),
-    /* the names that older compilers give them */
+    /* names that older compilers use */
     CALL("memcpy", move_bytes), CALL("memmove", move_bytes), CALL("memset", set_bytes),
     CALL("__tsan_init", nothing), CALL("__tsan_func_exit", nothing), CALL("__tsan_func_entry", nothing_of),
     ATOMIC_CALLS(8), ATOMIC_CALLS(16), ATOMIC_CALLS(32), ATOMIC_CALLS(64),

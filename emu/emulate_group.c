@@ -1,21 +1,23 @@
-/* emulate_group.c: matrix units that four warps have together and that read shared memory by themselves:
- * PTX's wgmma, as its manual draws it. In: descriptors, and the words of a thread's part of the sum. Out: the
- * sum, when it is waited for.
+/* emulate_group.c: matrix units that four warps share and that read shared memory by themselves: PTX's wgmma,
+ * with the layouts of its manual. In: descriptors, and the words of a thread's part of the sum. Out: the sum,
+ * when it is waited for.
  *
- * As late as it may, a step reads its operands and writes its sum: at the wait. Until then the words hold NaN.
- * So what touches a register too early, or fills memory that is still read, is seen. Bytes that a thread wrote
- * are read once it has made a fence for them and all have met at a barrier. */
+ * A step reads its operands and writes its sum as late as possible, at the wait. Until then the words hold
+ * NaN. So code that uses a register too early, or that fills memory that is still being read, is detected. A
+ * unit sees bytes that a thread wrote only after that thread has made a fence and all threads have met at a
+ * barrier. */
 #include "emu/emulate_private.h"
 #include <math.h>
 #include <string.h>
 
 enum { GROUP = 128, GROUP_DEPTH = 16, ELEMENT = 2, LINE = 128, EIGHT_LINES = 8 * LINE, UNIT = 16 };
 
-/* The shared memory of a block begins at a multiple of 1,024 for a descriptor. */
+/* For descriptors, the shared memory of a block begins at a multiple of 1,024. */
 static uintptr_t base_of(const Emu *e) { return e->kernel->module->shared.lo; }
 
-/* Bits 0 to 13: the address; 16 to 29: how far blocks along the row or column are apart; 32 to 45: how far
- * eight lines are; each in units of 16 bytes. Bits 62 and 63: 1: 16 bytes are exchanged within 128. */
+/* Returns a descriptor. Bits 0 to 13 are the address, 16 to 29 the distance between blocks along the row or
+ * column, 32 to 45 the distance between groups of eight lines; each is in units of 16 bytes. Bits 62 and 63
+ * hold 1: pieces of 16 bytes are swapped within lines of 128 bytes. */
 uint64_t emu_group_place(const void *p, uint64_t apart) {
   const Space *shared = &emu_running->kernel->module->shared;
   uintptr_t at = (uintptr_t)p - shared->lo;
@@ -24,8 +26,8 @@ uint64_t emu_group_place(const void *p, uint64_t apart) {
   return at / UNIT | apart << 16 | (uint64_t)(EIGHT_LINES / UNIT) << 32 | UINT64_C(1) << 62;
 }
 
-/* The byte where an element of an operand is: `at` counts its rows or columns, k the depth. Lines of 128 bytes
- * go along k, or, turned, along the rows or columns. */
+/* Returns the offset of an operand's element. at: row or column; k: depth. Lines of 128 bytes run along k or,
+ * if turned, along the rows or columns. */
 static uintptr_t byte_of(uint64_t place, bool turned, uint32_t at, uint32_t k) {
   uint64_t begin = (place & 0x3fff) * UNIT, apart = (place >> 16 & 0x3fff) * UNIT;
   uint64_t eight = (place >> 32 & 0x3fff) * UNIT, inside = LINE / ELEMENT, where = begin;
@@ -57,8 +59,8 @@ static float element(Emu *e, int kind, uint64_t place, bool turned, uint32_t at,
   return value_of(kind, bits);
 }
 
-/* Word i of a thread's part: row 16 w + t / 4, and 8 further down where bit 1 of i is set; column 2 (t % 4),
- * and 1 further where bit 0 is, and 8 for each further pair of pairs. */
+/* Computes a thread's part of a sum. Word i is in row 16 w + t / 4, plus 8 if bit 1 of i is set; and in
+ * column 2 (t % 4), plus 1 if bit 0 of i is set, plus 8 for each four words before it. */
 static void done(Emu *e, const Thread *t, const PendingStep *s) {
   enum { BY_B = 1, BY_A = 2 };
 
@@ -84,7 +86,7 @@ static void done(Emu *e, const Thread *t, const PendingStep *s) {
 
 void emu_group_begin(void) { emu_running->current->step_begun = true; }
 
-/* What this thread wrote until now a unit sees, once all have met. */
+/* After this, and after all threads have met, a unit sees everything that this thread has written. */
 void emu_group_fence(void) { emu_running->current->seen_tick = emu_running->tick++; }
 
 /* Whether one of the first n steps under way adds to a word. */
@@ -123,7 +125,7 @@ void emu_group_step(uint32_t id, uint32_t line, int kind, uint64_t a, uint64_t b
 
 void emu_group_commit(void) { emu_running->current->step_group++; }
 
-/* Waits for all groups that have ended but the last `left`. */
+/* Waits for all committed groups except the last `left`. */
 void emu_group_wait(int left) {
   Emu *e = emu_running;
   Thread *t = e->current;
@@ -138,7 +140,8 @@ void emu_group_wait(int left) {
   for (size_t i = 0; i + over < t->steps.len; i++)
     t->steps.at[i] = t->steps.at[i + over];
   t->steps.len -= over;
-  for (size_t i = 0; i < t->steps.len; i++) /* what these go on from */
+  /* the remaining steps continue from the finished sums */
+  for (size_t i = 0; i < t->steps.len; i++)
     for (uint32_t w = 0; w < t->steps.at[i].columns / 2; w++) {
       PendingStep *s = &t->steps.at[i];
       if (!s->follows[w] || is_stepped(t, s->sum[w], i)) continue;

@@ -1,7 +1,7 @@
-/* emulate_memory.c: memory of an emulated GPU, as the host sees it, and its places in words.
- * Device memory is taken from one large reservation, page after page and round again, so that an address is
- * not used twice in a long time. The shadow lies at a fixed multiple of the distance from the start; what was
- * never touched of it costs nothing. */
+/* emulate_memory.c: memory of an emulated GPU as the host sees it, and the description of places in it.
+ * Device memory is taken from one large reservation, page after page and in a circle, so that an address is
+ * not reused for a long time. The shadow is at a fixed multiple of the distance from the start; parts of it
+ * that were never used cost nothing. */
 #define _GNU_SOURCE
 #include "emu/emulate_private.h"
 #include "base/os.h"
@@ -31,7 +31,7 @@ void space_end(Emu *e, Space *s) {
   *s = (Space){0};
 }
 
-/* As much address space as can be had: less of it only makes addresses come back earlier. */
+/* Reserves as much address space as possible. With less of it, addresses are only reused earlier. */
 bool memory_new(Emu *e) {
   for (size_t n = reserve_most; n >= reserve_least; n /= 2) {
     void *p = reserve(e, n, PROT_NONE);
@@ -72,8 +72,8 @@ bool memory_holds(Emu *e, uintptr_t at, size_t nbytes) {
   return true;
 }
 
-/* Where `n` pages in a row are free, from the place behind the last allocation on and once round; SIZE_MAX:
- * nowhere. */
+/* Finds `n` free pages in a row. It searches from the end of the last allocation, then from the beginning.
+ * SIZE_MAX: there are none. */
 static size_t find_pages(const Emu *e, size_t n) {
   for (int round = 0; round < 2; round++) {
     size_t at = round ? 0 : e->next_page;
@@ -89,7 +89,7 @@ static size_t find_pages(const Emu *e, size_t n) {
   return SIZE_MAX;
 }
 
-/* Forgets the released allocations that began in these pages. */
+/* Removes the records of released allocations that began in these pages. */
 static bool records_reclaim(Emu *e, size_t at, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const Allocation *a = allocation_of_page(e, at + i);
@@ -109,7 +109,7 @@ static bool record_new(Emu *e, uint32_t *index) {
   return vec_push(e->mem, &e->allocations, (Allocation){0});
 }
 
-/* Memory as it was at first, which costs nothing; where that cannot be had, it is zeroed. */
+/* Makes pages as they were at first, so that they cost nothing. If that is not possible, they are zeroed. */
 static void pages_forget(const Emu *e, void *p, size_t nbytes) {
   if (e->os->zero_pages(p, nbytes)) memset(p, 0, nbytes);
 }
@@ -132,7 +132,7 @@ TgStatus emu_alloc(Emu *e, size_t nbytes, TgError *err, void **out) {
   if (!records_reclaim(e, page, npage) || !record_new(e, &index))
     return error_set(err, TG_ERR_NOMEM, "emulator: out of memory");
   if (e->os->mprotect(at, (npage - 1) * e->page_bytes, PROT_READ | PROT_WRITE)) {
-    e->allocations.at[index].live = false; /* the record is lost, not wrong */
+    e->allocations.at[index].live = false; /* the record is not used again, which does no harm */
     return error_set(err, TG_ERR_NOMEM, "emulator: cannot allocate %zu bytes", nbytes);
   }
   e->allocations.at[index] = (Allocation){(uintptr_t)at, nbytes, npage, true};
@@ -155,7 +155,8 @@ TgStatus emu_release(Emu *e, void *p, TgError *err) {
   a->live = false;
   pages_forget(e, p, (a->npage - 1) * e->page_bytes);
   shadow_forget(e, page_of(e, at), a->npage);
-  (void)e->os->mprotect(p, (a->npage - 1) * e->page_bytes, PROT_NONE); /* kernels are checked all the same */
+  /* if this fails, accesses of kernels are still checked */
+  (void)e->os->mprotect(p, (a->npage - 1) * e->page_bytes, PROT_NONE);
   return TG_OK;
 }
 
@@ -166,8 +167,8 @@ bool emu_holds(const Emu *e, const void *p, size_t nbytes) {
   return a && a->live && at >= a->at && at - a->at <= a->nbytes && nbytes <= a->nbytes - (at - a->at);
 }
 
-/* ---- places in words */
-/* The argument of the launch whose pointer leads into an allocation; 0: none. */
+/* ---- describing places */
+/* Returns the number of the launch's argument that points into an allocation; 0: none. */
 static int argument_of(const Emu *e, const Allocation *a) {
   if (!emu_running) return 0;
   for (int i = 0; i < emu_nparam(e->kernel); i++) {
@@ -258,7 +259,7 @@ const char *place_text(const Emu *e, const Space *s, uintptr_t at, size_t nbytes
   return s->is_shared ? shared_place(e, at, nbytes, out) : device_place(e, at, nbytes, out);
 }
 
-/* ---- the host */
+/* ---- accesses of the host */
 static TgStatus host_refused(Emu *e, uintptr_t at, size_t nbytes, const char *what, TgError *err) {
   char where[PLACE_TEXT];
   device_place(e, at, nbytes, where);
@@ -292,14 +293,15 @@ TgStatus emu_read(Emu *e, void *to, const void *from, size_t nbytes, TgError *er
   return TG_OK;
 }
 
-/* What nobody wrote stays so in the copy. */
+/* Bytes that were never written count as never written in the copy too. */
 TgStatus emu_copy(Emu *e, void *to, const void *from, size_t nbytes, TgError *err) {
   if (!nbytes) return TG_OK;
   if (!emu_holds(e, from, nbytes)) return host_refused(e, (uintptr_t)from, nbytes, "copies", err);
   if (!emu_holds(e, to, nbytes)) return host_refused(e, (uintptr_t)to, nbytes, "copies to", err);
   uintptr_t a = (uintptr_t)to, b = (uintptr_t)from;
   size_t done = 0;
-  if (a > b && a - b < nbytes) { /* onto itself: the marks too must not be overwritten before they are read */
+  /* the ranges overlap: marks, too, must be read before they are overwritten */
+  if (a > b && a - b < nbytes) {
     for (size_t i = nbytes; i-- > 0;)
       shadow_mark(&e->device, a + i, 1, shadow_is_set(&e->device, b + i));
     done = nbytes;

@@ -1,6 +1,7 @@
 /* emulate_private.h: the parts of the emulator: emulate.c (modules, launches), emulate_memory.c (memory),
- * emulate_shadow.c (what is known of each byte), emulate_calls.c (what a kernel calls), emulate_warp.c (what
- * a warp does together), emulate_text.c (the text around a kernel). */
+ * emulate_shadow.c (the history of each byte), emulate_calls.c (what a kernel calls), emulate_warp.c (what a
+ * warp does together), emulate_group.c (what four warps do together), emulate_text.c (the text around a
+ * kernel). */
 #ifndef TG_EMULATE_PRIVATE_H
 #define TG_EMULATE_PRIVATE_H
 #include "emu/emulate.h"
@@ -9,14 +10,14 @@
 enum { MOST_THREADS = 1024, MOST_DYNAMIC = 256 << 10, MOST_PARAMS = 512, STACK_BYTES = 128 << 10 };
 
 /* ---- memory and its shadow.
- * Time is a counter of the whole emulator, the tick: it grows with each launch, block, barrier and meeting of
- * a warp, so nothing that a cell remembers needs clearing. A cell keeps who wrote last and who read since. */
+ * Time is a counter of the whole emulator, the tick. It grows with each launch, block, barrier and meeting of
+ * a warp, so cells never have to be cleared. A cell records the last write and the reads since then. */
 typedef struct Cell {
   uint64_t w, r;
 } Cell;
 
-/* Memory with a shadow: a cell for each word of four bytes, and one for each byte where the bytes of a word
- * have different histories. */
+/* Memory with a shadow: a cell for each word of four bytes, and one for each byte, which is used if the bytes
+ * of a word have different histories. */
 typedef struct Space {
   uintptr_t lo;
   size_t size;
@@ -30,18 +31,19 @@ typedef struct Allocation {
   bool live;
 } Allocation;
 
-/* An array of shared memory: `at` counts from the start of the module's. */
+/* An array in shared memory. at: offset in the module's shared memory. */
 typedef struct Array {
   char name[48];
   size_t at, nbytes;
-  const EmuKernel *owner; /* NULL: of no one kernel */
+  const EmuKernel *owner; /* NULL: belongs to no single kernel */
 } Array;
 
 struct EmuKernel {
   char name[128];
   EmuModule *module;
   void (*entry)(void *const *params);
-  const int32_t *info; /* number of parameters, most threads, sizes of the parameters */
+  /* number of parameters, most threads of a block, sizes of the parameters */
+  const int32_t *info;
   size_t shared_bytes;
 };
 
@@ -51,45 +53,46 @@ struct EmuModule {
   Image image;
   Vec(EmuKernel *) kernels;
   Vec(Array) arrays;
-  Space shared; /* all variables of the module, and the room for dynamic arrays */
+  Space shared; /* all variables of the module, and the space for dynamic arrays */
 };
 
 /* ---- threads */
-/* The memory whose accesses a barrier puts in order. */
+/* The memory whose accesses a barrier orders. */
 enum { ORDERS_SHARED = 1, ORDERS_DEVICE = 2 };
 
 typedef enum WaitFor { FRESH, READY, AT_BARRIER, AT_WARP, DONE } WaitFor;
 
 typedef enum WarpOp {
   WARP_SYNC,
-  WARP_SHUFFLE,      /* from lane arg */
+  WARP_SHUFFLE,      /* reads lane arg */
   WARP_SHUFFLE_XOR,  /* lane ^ arg */
   WARP_SHUFFLE_UP,   /* lane - arg */
   WARP_SHUFFLE_DOWN, /* lane + arg */
   WARP_BALLOT,
   WARP_MMA,
   WARP_GROUP,
-  WARP_ROWS /* arg matrices, turned where it is negative */
+  /* arg: number of matrices; negative: they are transposed */
+  WARP_ROWS
 } WarpOp;
 
-/* What a lane brings to a meeting of its warp, and takes from it. */
+/* What a lane brings to a meeting of its warp, and what it receives. */
 typedef struct WarpCall {
   WarpOp op;
   uint32_t id, line, mask;
   uint64_t value, result;
   int arg, width;
-  const void *a, *b, *c; /* fragments; a: a row */
+  const void *a, *b, *c; /* fragments; WARP_ROWS: a is a row */
   void *d;
 } WarpCall;
 
-/* An asynchronous copy of 4, 8 or 16 bytes that was not waited for. */
+/* An asynchronous copy of 4, 8 or 16 bytes that has not been waited for. */
 typedef struct PendingCopy {
   uintptr_t to, from;
   uint32_t nbytes, group;
 } PendingCopy;
 
-/* A step of a matrix unit of four warps that was not waited for: its operands as descriptors, the words of its
- * sum, and what they held when it began. */
+/* A step of a matrix unit of four warps that has not been waited for: the descriptors of its operands, the
+ * words of its sum, and their values when it began. */
 enum { MOST_GROUP_COLUMNS = 256 };
 
 typedef struct PendingStep {
@@ -98,7 +101,8 @@ typedef struct PendingStep {
   int kind;
   float *sum[MOST_GROUP_COLUMNS / 2];
   float held[MOST_GROUP_COLUMNS / 2];
-  bool follows[MOST_GROUP_COLUMNS / 2]; /* an earlier step that is under way adds to the word, too */
+  /* an earlier step under way also adds to the word */
+  bool follows[MOST_GROUP_COLUMNS / 2];
 } PendingStep;
 
 typedef struct Stack Stack;
@@ -106,26 +110,29 @@ typedef struct Stack Stack;
 typedef struct Thread {
   Stack *stack;
   WaitFor state;
-  uint32_t index[3], id, line, orders; /* of the barrier that it waits at; orders: ORDERS_ */
+  /* id, line, orders: of the barrier at which it waits; orders: set of ORDERS_ bits */
+  uint32_t index[3], id, line, orders;
   WarpCall warp;
   Vec(PendingCopy) copies;
-  uint32_t group; /* that the next asynchronous copy belongs to */
+  uint32_t group; /* group of the next asynchronous copy */
   Vec(PendingStep) steps;
-  uint32_t step_group; /* the same of steps */
-  bool step_begun;     /* a fence stands since registers of steps were touched by others */
-  uint64_t seen_tick;  /* what it wrote until then is seen by units that read memory themselves */
+  uint32_t step_group; /* group of the next step */
+  /* there was a fence since the registers of steps were used otherwise */
+  bool step_begun;
+  /* units that read memory themselves see what it wrote up to this tick */
+  uint64_t seen_tick;
 } Thread;
 
 struct Stack {
   Fibre fibre;
-  Stack *next; /* in the list of idle ones */
+  Stack *next; /* next in the list of idle stacks */
   Emu *emu;
   Thread *thread;
   uint8_t *low;
   bool begun;
 };
 
-/* The order of the blocks: the one at place i is i * step + start, modulo their number. */
+/* The order of the blocks: the block at position i is i * step + start, modulo the number of blocks. */
 typedef struct Walk {
   uint64_t n, step, start;
 } Walk;
@@ -134,12 +141,14 @@ struct Emu {
   TgMem *mem;
   const TgOs *os;
   uint64_t order, random, tick;
-  uint64_t accesses, patience; /* of the running thread since it began to run; at most */
+  /* accesses of the running thread since it began to run, and the most that are allowed */
+  uint64_t accesses, patience;
   bool strict;
 
   /* memory */
   Space device;
-  uint32_t *owner; /* of each page of device memory: the number of its allocation and 1 */
+  /* for each page of device memory: 1 + the number of its allocation */
+  uint32_t *owner;
   size_t npage, next_page, page_bytes;
   Vec(Allocation) allocations;
   Vec(uint32_t) idle_records;
@@ -150,23 +159,24 @@ struct Emu {
   const EmuKernel *kernel;
   void *const *params;
   uint32_t grid[3], block[3], block_index[3];
-  size_t shared_limit; /* of dynamic shared memory */
-  size_t recent_array; /* of the module: the one that was used last */
+  size_t shared_limit; /* bytes of dynamic shared memory */
+  size_t recent_array; /* the array of the module that was used last */
   uint32_t nthread;
   Thread *threads; /* MOST_THREADS of them */
   Thread *current;
   uint32_t *turn;
-  uint64_t launch_tick, block_tick; /* when they began */
-  uint64_t barrier_tick[2];         /* .. of device and of shared memory */
+  uint64_t launch_tick, block_tick; /* ticks of their beginnings */
+  uint64_t barrier_tick[2];         /* last barrier of device memory and of shared memory */
   uint64_t warp_tick[MOST_THREADS / WARP];
   Walk walk;
-  Vec(uint64_t) block_ticks; /* of the blocks so far */
+  Vec(uint64_t) block_ticks; /* ticks of the blocks so far */
   TgError *err;
   bool failed;
   TgStatus fail_status;
 
   /* stacks */
-  uint8_t *stacks; /* MOST_THREADS of them, each behind a page that nobody may touch */
+  /* MOST_THREADS of them, each behind a page that must not be accessed */
+  uint8_t *stacks;
   Stack *stack;
   size_t stack_stride;
   uint32_t nstack;
@@ -177,7 +187,7 @@ struct Emu {
 /* The emulator that runs on this OS thread. */
 extern _Thread_local Emu *emu_running;
 
-/* UNIT_READS: of a matrix unit, which sees what a thread wrote once that thread has said so. */
+/* UNIT_READS: a read by a matrix unit, which sees what a thread wrote only after that thread's fence. */
 typedef enum Access { READS, WRITES, ATOMIC, ATOMIC_LOADS, ATOMIC_STORES, UNIT_READS } Access;
 
 /* ---- emulate_memory.c */
@@ -185,43 +195,49 @@ bool memory_new(Emu *e);
 void memory_end(Emu *e);
 bool space_new(Emu *e, Space *s, uintptr_t lo, size_t size, bool is_shared);
 void space_end(Emu *e, Space *s);
-bool memory_holds(Emu *e, uintptr_t at, size_t nbytes); /* as emu_holds, faster where that was just used */
+/* Like emu_holds, but faster if the allocation was just used. */
+bool memory_holds(Emu *e, uintptr_t at, size_t nbytes);
 
 enum { WORD = 4, PLACE_TEXT = 160 };
 
-/* Where a range is, or how far from what: "at byte 4 of argument 2 (256 bytes)". */
+/* Describes where a range is, or how far from the nearest memory: "at byte 4 of argument 2 (256 bytes)". */
 const char *place_text(const Emu *e, const Space *s, uintptr_t at, size_t nbytes, char out[PLACE_TEXT]);
 
 /* ---- emulate_shadow.c */
-void shadow_mark(const Space *s, uintptr_t at, size_t nbytes, bool set); /* as the host wrote it, or nobody */
+/* Marks bytes as written by the host (set) or as never written. */
+void shadow_mark(const Space *s, uintptr_t at, size_t nbytes, bool set);
 bool shadow_is_set(const Space *s, uintptr_t at);
 void memory_access(Emu *e, uintptr_t at, size_t nbytes, Access how);
-/* An asynchronous copy into shared memory: begun (nobody may touch the bytes), then done by its thread. */
+/* An asynchronous copy into shared memory. memory_pending: it begins, and no thread may access the bytes.
+ * memory_arrived: its thread has waited for it. */
 void memory_pending(Emu *e, uintptr_t at, size_t nbytes);
 void memory_arrived(Emu *e, uintptr_t at, size_t nbytes);
 
 /* ---- emulate.c */
-/* Ends the launch with what the running thread did wrong; comes back only where no thread runs. */
+/* Ends the launch with an error of the running thread. Returns only if no thread runs. */
 void emu_fail(Emu *e, const char *fmt, ...) TG_PRINTF(2, 3);
-void emu_fail_at(Emu *e, const Thread *t, const char *fmt, ...) TG_PRINTF(3, 4); /* what thread t did */
-void thread_stop(Emu *e, WaitFor state); /* until the scheduler lets the running thread go on */
+/* the same for an error of thread t */
+void emu_fail_at(Emu *e, const Thread *t, const char *fmt, ...) TG_PRINTF(3, 4);
+/* Stops the running thread until the scheduler continues it. */
+void thread_stop(Emu *e, WaitFor state);
 
 static inline uint32_t thread_number(const Emu *e, const Thread *t) { return (uint32_t)(t - e->threads); }
 
 enum { INDEX_TEXT = 48 };
 
-void block_index_at(const Emu *e, uint64_t i, uint32_t out[3]);    /* of the block at place i of the order */
-const char *index_text(char out[INDEX_TEXT], const uint32_t v[3]); /* (x,y,z) */
+void block_index_at(const Emu *e, uint64_t i, uint32_t out[3]); /* of the block at position i of the order */
+const char *index_text(char out[INDEX_TEXT], const uint32_t v[3]); /* writes "(x,y,z)" */
 
 /* ---- emulate_calls.c */
 extern const ElfExtern emu_calls[];
 extern const size_t emu_ncall;
 
 /* ---- emulate_warp.c */
-/* Lets the warps go on whose lanes have met. True: some have, or the launch has failed. */
+/* Continues the warps whose lanes have all met. Returns true if there were any, or if the launch has
+ * failed. */
 bool warps_meet(Emu *e);
 
-/* ---- emulate_group.c: units of four warps. */
+/* ---- emulate_group.c: matrix units of four warps */
 uint64_t emu_group_place(const void *p, uint64_t apart);
 void emu_group_step(uint32_t id, uint32_t line, int kind, uint64_t a, uint64_t b, uint32_t words,
                     float **sum);
@@ -229,11 +245,12 @@ void emu_group_begin(void);
 void emu_group_commit(void);
 void emu_group_wait(int left);
 void emu_group_fence(void);
-void groups_ended(Emu *e); /* where all threads have: none may have left out a wait */
+/* Called when all threads have ended: no thread may have left out a wait. */
+void groups_ended(Emu *e);
 
 /* ---- emulate_text.c */
 extern const char emu_prelude[];
-/* The text with what is around it. False: out of memory. */
+/* Writes the text with everything around it. Returns false if out of memory. */
 bool emu_text(Str *out, const EmuDialect *d, const char *text);
 #define EMU_ENTRY   "emu_entry_"
 #define EMU_INFO    "emu_info_"

@@ -1,19 +1,19 @@
-/* emulate_shadow.c: what is known of each byte of an emulated GPU's memory, and what an access of a thread
- * may find there. Two accesses of one byte, one of them a write, are a race when they are by different
- * threads of a block with no barrier between, or by different blocks of a launch. */
+/* emulate_shadow.c: the history of each byte of an emulated GPU's memory, and the check of a thread's access
+ * against it. Two accesses of one byte, at least one of them a write, are a race if they are by different
+ * threads of a block with no barrier in between, or by different blocks of a launch. */
 #define _GNU_SOURCE
 #include "emu/emulate_private.h"
 #include <stdio.h>
 #include <string.h>
 
-/* A cell's w: the tick of the write, the thread, flags; 0: never written. A host's write has tick 0.
- * SPLIT: the word's four bytes have cells of their own. */
+/* A cell's w holds the tick of the last write, its thread (from bit W_THREAD on) and flags; 0: never written.
+ * A write by the host has tick 0. SPLIT: the word's four bytes have cells of their own. */
 enum {
   WRITTEN = 1,
   BY_ATOMIC = 2,
   BY_SEVERAL = 4, /* atomic, by several threads since the barrier */
-  BY_BLOCKS = 8,  /* atomic, by other blocks of the launch too */
-  IN_FLIGHT = 16, /* an asynchronous copy into it is not waited for */
+  BY_BLOCKS = 8,  /* atomic, also by other blocks of the launch */
+  IN_FLIGHT = 16, /* an asynchronous copy into it has not been waited for */
   THREAD_BITS = 10,
   THREAD_MASK = (1 << THREAD_BITS) - 1,
   W_THREAD = 8,
@@ -22,11 +22,12 @@ enum {
 
 #define SPLIT UINT64_MAX
 
-/* A cell's r: the tick of the last read, its thread, another thread that read since the barrier, flags. */
+/* A cell's r holds the tick of the last read, its thread (from bit R_LAST on), another thread that read since
+ * the barrier (from bit R_OTHER on), and flags. */
 enum { R_SEVERAL = 1, R_BLOCKS = 2, R_OTHER = 4, R_LAST = 14 };
 
 /* ---- marks */
-/* The cells of a word's bytes, with the history that the word had. */
+/* Gives the bytes of a word cells of their own, with the word's history, and returns them. */
 static Cell *word_split(const Space *s, size_t word) {
   Cell *c = &s->words[word], *b = &s->bytes[word * WORD];
   if (c->w != SPLIT) {
@@ -67,7 +68,8 @@ static uint32_t w_thread(uint64_t w) { return (uint32_t)(w >> W_THREAD) & THREAD
 
 static uint64_t barrier_tick(const Emu *e, const Space *s) { return e->barrier_tick[s->is_shared]; }
 
-/* Whether what `thread` did to s at `tick`, in this block, is before what the running thread does now. */
+/* Whether what `thread` did to s at `tick`, in this block, is ordered before what the running thread does
+ * now. */
 static bool is_ordered(const Emu *e, const Space *s, uint64_t tick, uint32_t thread, uint32_t me) {
   if (tick < barrier_tick(e, s) || thread == me) return true;
   return thread / WARP == me / WARP && tick < e->warp_tick[me / WARP];
@@ -79,7 +81,7 @@ static void thread_index(const Emu *e, uint32_t thread, uint32_t out[3]) {
   out[2] = thread / e->block[0] / e->block[1];
 }
 
-/* The number of the block, in the order of run. */
+/* Returns the position of a block in the order in which blocks run. */
 static uint32_t block_at_tick(const Emu *e, uint64_t tick) {
   size_t lo = 0, hi = e->block_ticks.len;
   while (hi - lo > 1) {
@@ -111,7 +113,7 @@ static void race(Emu *e, const Space *s, uintptr_t at, Access how, const char *o
            other_did);
 }
 
-/* The last write against an access of thread `me` now. */
+/* Checks an access of thread `me` against the last write. */
 static void against_write(Emu *e, const Space *s, uintptr_t at, uint64_t w, Access how, uint32_t me) {
   uint64_t tick = stamp_tick(w);
   bool both_atomic = (w & BY_ATOMIC) && how >= ATOMIC && how != UNIT_READS;
@@ -127,7 +129,7 @@ static void against_write(Emu *e, const Space *s, uintptr_t at, uint64_t w, Acce
     race(e, s, at, how, did, tick, w_thread(w));
 }
 
-/* The reads since the last write against a write of thread `me` now. */
+/* Checks a write of thread `me` against the reads since the last write. */
 static void against_reads(Emu *e, const Space *s, uintptr_t at, uint64_t r, Access how, uint32_t me) {
   uint64_t tick = stamp_tick(r);
   uint32_t last = (uint32_t)(r >> R_LAST) & THREAD_MASK, other = (uint32_t)(r >> R_OTHER) & THREAD_MASK;
@@ -150,7 +152,7 @@ static uint64_t read_stamp(const Emu *e, const Space *s, uint64_t r, uint32_t me
   if (tick >= e->launch_tick) flags = (r & R_BLOCKS) | (tick < e->block_tick ? R_BLOCKS : 0);
   if (tick >= barrier_tick(e, s)) {
     flags |= r & R_SEVERAL;
-    if (last != me) { /* of several, one from another warp says more */
+    if (last != me) { /* of several threads, one from another warp is more informative */
       if (!(r & R_SEVERAL) || last / WARP != me / WARP) other = last;
       flags |= R_SEVERAL;
     }
@@ -197,7 +199,8 @@ static inline void cell_access(Emu *e, const Space *s, Cell *c, uintptr_t at, Ac
     c->w = atomic_stamp(e, s, w, me);
   } else {
     c->w = write_stamp(e, me);
-    c->r = 0; /* whoever races with a read that came before this write races with the write */
+    /* an access that races with a read before this write also races with the write */
+    c->r = 0;
   }
 }
 
@@ -217,7 +220,7 @@ static void space_access(Emu *e, const Space *s, uintptr_t at, size_t nbytes, Ac
     Cell *b = word_split(s, word);
     for (; off < stop; off++)
       cell_access(e, s, &b[off % WORD], s->lo + off, how, me);
-    if (whole && how == WRITES) *c = b[0]; /* one history again */
+    if (whole && how == WRITES) *c = b[0]; /* the bytes have one history again */
   }
 }
 
@@ -244,7 +247,8 @@ static bool in_array(Emu *e, size_t off, size_t nbytes) {
 
 static bool in_stack(const Stack *s, uintptr_t at) { return at - (uintptr_t)s->low < STACK_BYTES; }
 
-/* Neither device memory nor the module's variables: a thread's own stack, constants of the kernel. */
+/* The address is neither in device memory nor in the module's variables. Constants of the kernel may be read;
+ * anything else is an error. */
 static void elsewhere(Emu *e, uintptr_t at, size_t nbytes, Access how) {
   const Image *im = &e->kernel->module->image;
   if (how == READS && at - (uintptr_t)im->at < im->data) return;
@@ -280,7 +284,8 @@ void memory_pending(Emu *e, uintptr_t at, size_t nbytes) {
   if (!s) return;
   space_access(e, s, at, nbytes, WRITES);
   for (size_t off = at - s->lo; off < at - s->lo + nbytes; off += WORD)
-    s->words[off / WORD].w |= IN_FLIGHT; /* 4-byte steps: split never, as it was just written whole */
+    /* Steps of 4 bytes are enough: the words are not split, because they were just written as a whole. */
+    s->words[off / WORD].w |= IN_FLIGHT;
 }
 
 void memory_arrived(Emu *e, uintptr_t at, size_t nbytes) {

@@ -1,6 +1,6 @@
-/* emulate_text.c: kernel text -> the C++ that is compiled for this CPU. In front: what the emulator offers
- * and what the dialect makes of it. The text itself stands there as it is; behind it comes an entry for each
- * kernel, which takes the arguments by address. */
+/* emulate_text.c: kernel text -> the C++ that is compiled for this CPU. What the emulator offers and the
+ * dialect's definitions come first, then the text itself, unchanged. Behind each kernel there is an entry
+ * that takes the arguments by address. */
 #include "emu/emulate_private.h"
 #include <ctype.h>
 #include <string.h>
@@ -28,10 +28,10 @@ const char emu_prelude[] =
     "emu_group_fence();\n"
     "void emu_copy_commit(); void emu_copy_wait(int n); void emu_copy_wait_all();\n"
     "}\n"
-    /* the place of a call, for calls that must meet */
+    /* the place of a call, for calls at which threads meet */
     "#define EMU_HERE __COUNTER__, __LINE__\n"
     "#define EMU_TEXT_(x) #x\n#define EMU_TEXT(x) EMU_TEXT_(x)\n"
-    /* `used`: the compiler must take it that others see the array */
+    /* `used`: the compiler must assume that other threads access the array */
     "#define EMU_SHARED_ARRAY static __attribute__((used, section(\".bss.emu.\" EMU_TEXT(__COUNTER__))))\n"
     "#define EMU_DYNAMIC_ARRAY extern __attribute__((visibility(\"hidden\")))\n"
     "#define EMU_UNSEEN __attribute__((no_sanitize(\"thread\"))) "
@@ -55,7 +55,7 @@ const char emu_prelude[] =
     "  template <void (*F)(A...)> EMU_UNSEEN static void run(void *const *p) {\n"
     "    with<F>(p, typename EmuCount<nparam>::list());\n  }\n"
     "};\n"
-    /* by way of another macro, so that a name which is one itself is replaced first */
+    /* through a second macro, so that a name that is a macro itself is replaced first */
     "#define EMU_KERNEL(NAME, MOST) EMU_KERNEL_(NAME, MOST)\n"
     "#define EMU_KERNEL_(NAME, MOST) \\\n"
     "  extern \"C\" __attribute__((used)) EMU_UNSEEN void emu_entry_##NAME(void *const *p) { "
@@ -64,8 +64,8 @@ const char emu_prelude[] =
     "emu_info_##NAME; \\\n"
     "  const EmuInfo<EmuCall<decltype(&NAME)>::nparam> emu_info_##NAME = "
     "EmuCall<decltype(&NAME)>::info(MOST); }\n"
-    /* Parameters that say where they come from: a type for each, EmuBuffer or one of the dialect. Every
-     * argument is the address of memory; sizes are those of what a reference leads to. */
+    /* Parameters that declare where they come from. Each has a type, EmuBuffer or one of the dialect. Every
+     * argument is the address of memory; the size is that of what a reference refers to. */
     "template <typename T> struct EmuBound;\n"
     "template <typename T> struct EmuBound<T *> {\n"
     "  static constexpr int nbytes = sizeof(T *);\n"
@@ -105,8 +105,8 @@ const char emu_prelude[] =
     "  extern \"C\" { extern __attribute__((used)) const EmuInfo<EmuCallOf_##NAME::nparam> emu_info_##NAME; "
     "\\\n"
     "  const EmuInfo<EmuCallOf_##NAME::nparam> emu_info_##NAME = EmuCallOf_##NAME::info(MOST); }\n"
-    /* Short vectors, copied in words of A2 bytes, or of A4 and at most 16: not trivially, so the compiler
-     * checks that what is copied is aligned. */
+    /* Short vectors, which are copied in words of A2 bytes, or of A4 bytes but at most 16. The copy is not
+     * trivial, so that the compiler checks the alignment of what is copied. */
     "template <typename T, int A> struct EmuWord { typedef T type __attribute__((vector_size(A), "
     "may_alias)); };\n"
     "#define EMU_NOW __attribute__((always_inline)) inline\n"
@@ -135,7 +135,7 @@ static bool starts_name(char c) { return isalpha((unsigned char)c) || c == '_'; 
 
 static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-/* Behind a comment, string or line of the preprocessor that begins at p; p itself where none does. */
+/* Returns the end of a comment, string or preprocessor line that begins at p, or p if none does. */
 static const char *skip_inert(const char *p, bool line_start) {
   if (*p == '#' && line_start) {
     while (*p && *p != '\n')
@@ -170,7 +170,7 @@ static size_t name_length(const char *p) {
   return n;
 }
 
-/* The length of the words, with any space between them, that p begins with; 0: others. */
+/* Returns the length of the words at p, with any space between them; 0: p does not begin with these words. */
 static size_t words_length(const char *p, const char *words) {
   const char *at = p;
   while (words && *words) {
@@ -184,7 +184,7 @@ static size_t words_length(const char *p, const char *words) {
   return (size_t)(at - p);
 }
 
-/* Behind the parenthesis that closes the one at p. */
+/* Returns the end of the pair of parentheses that begins at p. */
 static const char *skip_parens(const char *p) {
   int depth = 0;
   while (*p) {
@@ -200,15 +200,17 @@ static const char *skip_parens(const char *p) {
   return p;
 }
 
-/* A kernel whose head was seen: its name, what its bounds say, how many braces are open around it. */
+/* A kernel whose head has been read: its name, the text of its bounds, and the number of braces that are open
+ * around it. */
 typedef struct Head {
-  const char *name, *bounds, *params; /* params: at the parenthesis before them */
+  const char *name, *bounds, *params; /* params: at the parenthesis that opens them */
   size_t length, bounds_length;
   int depth;
   bool open; /* its body has begun */
 } Head;
 
-/* From behind the dialect's word to the parameters. */
+/* Reads a kernel's head from behind the dialect's word up to the parameters. Returns no name if there is
+ * none. */
 static Head kernel_head(const EmuDialect *d, const char *p, int depth) {
   Head h = {.bounds = "0", .bounds_length = 1, .depth = depth};
   for (p = skip_space(p); *p && *p != '{' && *p != ';'; p = skip_space(p)) {
@@ -236,7 +238,7 @@ static Head kernel_head(const EmuDialect *d, const char *p, int depth) {
   return (Head){0};
 }
 
-/* What a parameter says of itself in [[ ]]: a type of the prelude or of the dialect. */
+/* Appends the type for the place that a parameter declares in [[ ]]: one of the prelude or of the dialect. */
 static void put_source(Str *body, const char *param, const char *end) {
   const char *at = param;
   while (at + 1 < end && (at[0] != '[' || at[1] != '['))
@@ -266,7 +268,7 @@ static void put_sources(Str *body, const char *params) {
   }
 }
 
-/* Behind the body, on its last line, so that lines keep their numbers. */
+/* Appends a kernel's entry. It is on the last line of the kernel's body, so that lines keep their numbers. */
 static void put_entry(Str *body, const EmuDialect *d, const Head *h) {
   str_put(body, d->has_attributes ? " EMU_BOUND_KERNEL(" : " EMU_KERNEL(");
   str_putn(body, h->name, h->length);
@@ -277,7 +279,8 @@ static void put_entry(Str *body, const EmuDialect *d, const Head *h) {
   str_put(body, ")");
 }
 
-/* Whether what stands behind the word for shared memory declares an array, or says where a pointer leads. */
+/* Whether the text behind the word for shared memory declares an array. Otherwise the word is part of a
+ * pointer's type. */
 static bool declares_array(const char *p) {
   p = skip_space(p);
   while (*p && (in_name(*p) || *p == ':'))
@@ -285,7 +288,8 @@ static bool declares_array(const char *p) {
   return *p == '[' || *p == ';';
 }
 
-/* The name of an array whose declaration goes on at p. */
+/* Reads the name of an array whose declaration continues at p, and defines it as a macro for the dynamic
+ * array. */
 static void dynamic_array(Str *names, const char *p) {
   const char *name = NULL;
   size_t length = 0;
@@ -308,11 +312,11 @@ static void dynamic_array(Str *names, const char *p) {
 typedef struct Scan {
   const EmuDialect *dialect;
   Str body, names;
-  Head head; /* without a name: none */
+  Head head; /* no name: outside of kernels */
   int depth;
 } Scan;
 
-/* What one token means for the kernel around it, once it was copied. */
+/* Updates the state of the scan after a token was copied. */
 static void after_token(Scan *s, const char *token, const char *end) {
   s->depth += (*token == '{') - (*token == '}');
   if (words_length(token, s->dialect->kernel_word)) s->head = kernel_head(s->dialect, end, s->depth);
@@ -320,10 +324,11 @@ static void after_token(Scan *s, const char *token, const char *end) {
   if (*token == '{') s->head.open = true;
   bool over = *token == '}' && s->depth == s->head.depth;
   if (over && s->head.open) put_entry(&s->body, s->dialect, &s->head);
-  if (over || (*token == ';' && !s->head.open)) s->head.name = NULL; /* ended, or was a declaration */
+  /* the kernel has ended, or was only declared */
+  if (over || (*token == ';' && !s->head.open)) s->head.name = NULL;
 }
 
-/* A line that includes what the dialect's prelude stands for. */
+/* Whether a line includes the header that the dialect's prelude replaces. */
 static bool is_header(const EmuDialect *d, const char *p, const char *end) {
   if (!d->header || *p != '#') return false;
   const char *open = memchr(p, '<', (size_t)(end - p));

@@ -1,5 +1,5 @@
 /* emulate_warp.c: what the 32 lanes of a warp do together. A lane that calls such a function waits until each
- * lane that its mask names has made the same call; then all get their results at once. */
+ * lane in its mask has made the same call; then all get their results at once. */
 #include "emu/emulate_private.h"
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static bool same_call(const WarpCall *a, const WarpCall *b) {
 static const char *const call_name[] = {"warp barrier", "shuffle", "shuffle", "shuffle", "shuffle",
                                         "ballot",       "mma",     "wgmma",   "ldmatrix"};
 
-/* Says which lane does not come to the call of `lane`. */
+/* Sets the error that one lane does not come to the call of `lane`. */
 static void lane_missing(Emu *e, const Warp *w, uint32_t lane, uint32_t other) {
   static const char *const instead[] = {"has not begun", "runs", "waits at a barrier", "makes another call",
                                         "has ended"};
@@ -67,8 +67,8 @@ static void ballot(const Warp *w, uint32_t mask) {
 }
 
 /* ---- matrix products: d (16 x 8) = a (16 x k) * b (k x 8) + c.
- * Each lane holds four words of a, two of b and four elements of c and d. Lane 4 * g + t, word i, element j
- * of the `per_word` in it (p of them):
+ * Each lane holds four words of a, two of b and four elements of c and d. A word has p = per_word elements.
+ * Element j of word i of lane 4 * g + t is at:
  *   a: row g + 8 * (i odd), column t * p + j, + 4 * p in words 2 and 3
  *   b: row t * p + j, + 4 * p in word 1; column g
  *   c, d: row g, + 8 in elements 2 and 3; column 2 * t + (i odd) */
@@ -76,8 +76,8 @@ enum { MMA_ROWS = 16, MMA_COLUMNS = 8, MMA_DEEPEST = 32, A_WORDS = 4, B_WORDS = 
 
 typedef enum MmaType { MMA_F16, MMA_BF16, MMA_TF32, MMA_F32, MMA_S8, MMA_U8, MMA_E4M3, MMA_E5M2 } MmaType;
 
-/* By the number that the dialect gives. Half a unit has the first half of k: two words of a, one of b; none
- * are 8 x 8 of each. */
+/* The kinds by the number that the dialect uses. halves: 2: a whole unit; 1: it has only the first half of k,
+ * with two words of a and one of b; 0: 8 x 8 of each operand. */
 typedef struct MmaKind {
   MmaType type;
   uint32_t per_word, halves;
@@ -102,8 +102,8 @@ static double of_f16(uint32_t h) {
   return float_of_bits(sign | (exponent + BIAS) << 23 | mantissa << 13);
 }
 
-/* Eight bits with a mantissa of so many. Three: no infinity, and one NaN of each sign; two: as f16, cut
- * short. */
+/* Decodes eight bits with that many bits of mantissa. With three bits there is no infinity and one NaN of
+ * each sign; with two it is a shortened f16. */
 static double of_f8(uint32_t b, int mantissa_bits) {
   enum { SMALLEST_NORMAL = -6, BIAS = 7, NAN_BITS = 0x7f };
 
@@ -115,8 +115,8 @@ static double of_f8(uint32_t b, int mantissa_bits) {
   return sign * ldexp(8 + mantissa, (int)exponent - BIAS - 3);
 }
 
-/* Element j of a word. tf32 has the exponent of f32 and ten bits of its mantissa; what is below is not read.
- */
+/* Returns element j of a word. tf32 has the exponent of f32 and ten bits of its mantissa; the lower bits are
+ * not read. */
 static double element(MmaType type, uint32_t word, uint32_t j) {
   switch (type) {
   case MMA_F16: return of_f16(word >> 16 * j & 0xffff);
@@ -150,7 +150,7 @@ static void gather(const Warp *w, const MmaKind *kind, Operands *o) {
   }
 }
 
-/* Sums of exact products, rounded once: a GPU adds in an order and a precision of its own. */
+/* Adds exact products and rounds once. A GPU adds in its own order and precision. */
 static void mma(const Warp *w, const MmaKind *kind) {
   uint32_t depth = 4 * kind->per_word * kind->halves;
   bool whole = kind->type == MMA_S8 || kind->type == MMA_U8;
@@ -175,9 +175,9 @@ static void mma(const Warp *w, const MmaKind *kind) {
   }
 }
 
-/* ---- ldmatrix: matrices of 8 rows of 8 elements of 16 bits. Lanes 8 m .. 8 m + 7 name the rows of matrix m,
- * and its row r is then with lanes 4 r .. 4 r + 3: the first two elements with the first of these, and so on.
- * Turned, its column r is. */
+/* ---- ldmatrix: matrices of 8 rows of 8 elements of 16 bits. Lanes 8 m .. 8 m + 7 pass the rows of matrix m.
+ * Afterwards lanes 4 r .. 4 r + 3 have row r: the first of them has the first two elements, and so on. If
+ * turned, they have column r. */
 enum { ROWS_SIDE = 8, MOST_MATRICES = 4 };
 
 static void rows(const Warp *w, int kind) {
@@ -199,8 +199,8 @@ static void rows(const Warp *w, int kind) {
     memcpy(w->lane[lane].warp.d, to[lane], matrices * sizeof **to);
 }
 
-/* ---- products of 8 x 8: a thread has two neighbours in a row of each operand, counted in blocks of 4 x 4
- * that eight threads share */
+/* ---- products of 8 x 8: a thread has two neighbours in a row of each operand. The places are counted in
+ * blocks of 4 x 4 that eight threads share. */
 enum { SQUARE_SIDE = 8 };
 
 static void square_place(uint32_t lane, uint32_t *row, uint32_t *column) {
@@ -237,7 +237,8 @@ static void square(const Warp *w, const MmaKind *kind) {
   }
 }
 
-/* ---- units of four warps: each lane does its part by itself (emulate_group.c), of the same operands */
+/* ---- units of four warps: each lane computes its part by itself (emulate_group.c), but all must pass the
+ * same operands */
 static void group_step(Emu *e, const Warp *w) {
   for (uint32_t i = 1; i < w->n && !e->failed; i++)
     if (w->lane[i].warp.value != w->lane[0].warp.value)
@@ -245,7 +246,8 @@ static void group_step(Emu *e, const Warp *w) {
 }
 
 /* ---- meetings */
-/* The lanes that the call of `lane` names have all come, or the launch has failed. */
+/* Checks that all lanes in the mask of `lane`'s call have made that call, and does the operation. Otherwise
+ * the launch fails. */
 static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
   const WarpCall *c = &w->lane[lane].warp;
   uint32_t mask = c->mask;
@@ -278,9 +280,8 @@ static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
     group_step(e, w);
   else if (op == WARP_ROWS)
     rows(w, kind);
-  else if (op == WARP_SYNC)
-    e->warp_tick[w->first / WARP] =
-        ++e->tick; /* of a part of the warp too: better a race missed than made up */
+  else if (op == WARP_SYNC) /* also of a part of the warp: it is better to miss a race than to invent one */
+    e->warp_tick[w->first / WARP] = ++e->tick;
   else if (!shuffle(e, w, mask))
     return;
   for (uint32_t i = 0; i < w->n; i++)

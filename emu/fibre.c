@@ -1,6 +1,6 @@
-/* fibre.c: a switch saves what a call must preserve on the stack that it leaves, and takes it from the stack
- * that it enters. In assembly for x86-64 and AArch64, by ucontext elsewhere. The address sanitizer is told of
- * each switch. */
+/* fibre.c: a switch saves the registers that a call must preserve on the stack that it leaves, and restores
+ * them from the stack that it enters. It is in assembly for x86-64 and AArch64, and uses ucontext elsewhere.
+ * The address sanitizer is notified of each switch. */
 #define _GNU_SOURCE
 #include "emu/fibre.h"
 #include <string.h>
@@ -17,13 +17,14 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-/* What a new fibre finds at the top of its stack. */
+/* The call that a new fibre makes, at the top of its stack. */
 typedef struct Start {
   FibreFn fn;
   void *arg;
 } Start;
 
-static _Thread_local Fibre *left; /* who switched last: its stack is told to the sanitizer on arrival */
+/* the fibre that switched last; on arrival the sanitizer returns its stack */
+static _Thread_local Fibre *left;
 
 static void arrive(Fibre *f) {
 #ifdef WITH_ASAN
@@ -47,7 +48,7 @@ static void begin(Start *s) {
 void tg_fibre_jump(void **save, void *load);
 void tg_fibre_begin(void);
 
-/* How assembly names a function of this library alone: in ELF, and in Mach-O. */
+/* Defines a function of this library alone in assembly, for ELF and for Mach-O. */
 #ifdef __MACH__
 #define ASM_NAME(name) ".text\n.p2align 4\n.globl _" name "\n.private_extern _" name "\n_" name ":\n"
 #else
@@ -57,7 +58,7 @@ void tg_fibre_begin(void);
 #define NAME_BEGIN ASM_NAME("tg_fibre_begin")
 
 #ifdef __x86_64__
-/* r15 r14 r13 r12 rbx rbp and the address to return to, lowest first */
+/* r15 r14 r13 r12 rbx rbp and the return address, lowest first */
 enum { SAVED_WORDS = 7, FIRST_ARG = 3, FIRST_FN = 2, FIRST_PC = 6 };
 
 __asm__(NAME_JUMP "  push %rbp\n"
@@ -79,7 +80,7 @@ __asm__(NAME_BEGIN "  mov %r12, %rdi\n"
                    "  call *%r13\n"
                    "  ud2\n");
 #else
-/* x19 .. x30, the last of which is the address to return to, d8 .. d15, lowest first */
+/* x19 .. x30, of which the last is the return address, then d8 .. d15, lowest first */
 enum { SAVED_WORDS = 20, FIRST_ARG = 0, FIRST_FN = 1, FIRST_PC = 11 };
 
 __asm__(NAME_JUMP "  sub sp, sp, #160\n"
@@ -113,7 +114,7 @@ __asm__(NAME_BEGIN "  mov x0, x19\n"
                    "  brk #1\n");
 #endif
 
-/* The stack as a jump would have left it: the saved registers, two of which carry the call to make. */
+/* Makes the stack as a jump would have left it: the saved registers, two of which hold the call to make. */
 static void stack_prepare(Fibre *f, Start *s) {
   void (*to)(void) = tg_fibre_begin;
   void (*fn)(Start *) = begin;
@@ -135,7 +136,7 @@ static void begin_current(void) {
   begin(&s);
 }
 
-/* The context lies at the low end of the stack, which it does not reach. */
+/* The context is at the low end of the stack, which the calls do not reach. */
 static void stack_prepare(Fibre *f, Start *s) {
   ucontext_t *c = (ucontext_t *)(uintptr_t)f->low;
   (void)s;
@@ -159,7 +160,8 @@ static void jump(Fibre *from, Fibre *to) {
 
 void fibre_prepare(Fibre *f, uint8_t *low, size_t nbytes, FibreFn fn, void *arg) {
 #ifdef WITH_ASAN
-  __asan_unpoison_memory_region(low, nbytes); /* frames that were left for good had marked it */
+  /* frames that were abandoned had marked it */
+  __asan_unpoison_memory_region(low, nbytes);
 #endif
   Start *s = (Start *)(low + nbytes) - 1;
   *f = (Fibre){.low = low, .nbytes = nbytes};

@@ -1,22 +1,21 @@
-/* fibre.h: Stacks to switch between on one OS thread: each call that is under way
- * elsewhere waits on a stack of its own. */
+/* fibre.h: stacks that one OS thread switches between. A call that is interrupted waits on its own stack. */
 #ifndef TG_FIBRE_H
 #define TG_FIBRE_H
 #include "base/base.h"
 
-/* Zeroed, it stands for the stack that the caller runs on. */
+/* A zeroed fibre represents the stack on which the caller runs. */
 typedef struct Fibre {
-  void *stopped;      /* where it goes on */
-  const uint8_t *low; /* its stack: from here on */
+  void *stopped;      /* where it continues */
+  const uint8_t *low; /* lowest address of its stack */
   size_t nbytes;
   void *sanitizer;
 } Fibre;
 
 typedef void (*FibreFn)(void *arg);
 
-/* The next switch to f calls fn(arg) on the stack `low`, which it must never return from. What the stack held
- * before is forgotten. */
+/* Prepares f so that the next switch to it calls fn(arg) on the stack at `low`. fn must never return. The
+ * previous content of the stack is lost. */
 void fibre_prepare(Fibre *f, uint8_t *low, size_t nbytes, FibreFn fn, void *arg);
-/* Goes on with `to`; returns when something switches to `from`. */
+/* Continues with `to`. Returns when something switches to `from`. */
 void fibre_switch(Fibre *from, Fibre *to);
 #endif

@@ -1,4 +1,5 @@
-/* fragments.c: the table of matrix units (uop/matrix.h) as JSON: a place, and the thread and element that stand there. */
+/* fragments.c: the table of matrix units (uop/matrix.h) as JSON: for each place, the thread and the element
+ * that are there. */
 #include "emu/fragments.h"
 #include "uop/matrix.h"
 #include <string.h>

@@ -1,5 +1,6 @@
-/* kernel_text.c: the line below a kernel's graph in a dump, for `tg opt --from` and the tests. In: what codegen.c printed.
- * Out: a Kernel as it was then. The text is not trusted: what a launch cannot have is refused. */
+/* kernel_text.c: reads the line below a kernel's graph in a dump, for `tg opt --from` and the tests. In: what
+ * codegen.c printed. Out: a Kernel as it was then. The text is not trusted: sizes that no launch can have are
+ * refused. */
 #include "emu/kernel_text.h"
 #include "codegen/codegen.h"
 #include "runtime/device.h"
@@ -17,7 +18,7 @@ static bool launch_fits(const Kernel *k) {
   return k->nthread >= 1 && k->nthread <= MOST_THREADS && block <= MOST_THREADS;
 }
 
-/* None that the graph uses is free. */
+/* Sets the next free ids. No id that the graph uses becomes free. */
 static bool ids_read(Kernel *k, const int *next) {
   for (int i = 0; i < 3; i++)
     if (next[i] < 0 || next[i] > MOST_IDS) return false;

@@ -1,9 +1,9 @@
-/* metal_emulate.c: the words of the Metal Shading Language, in terms of what the emulator offers. Address
- * spaces mean nothing in C++: what a text says of them is for the lint (metal_lint.c). */
+/* metal_emulate.c: the words of the Metal Shading Language, defined by what the emulator offers. Address
+ * spaces mean nothing in C++; the lint (metal_lint.c) checks them. */
 #include "emu/emulate.h"
 
-/* The sizes at which long vectors begin are those of the language: a long4 at a multiple of 32. Packed
- * vectors begin where their elements do. */
+/* Long vectors have the alignment of the language: a long4 begins at a multiple of 32. Packed vectors have
+ * the alignment of their elements. */
 #define WORDS                                                                                                \
   "#define kernel __attribute__((noinline))\n#define device\n#define thread\n#define constant const\n"       \
   "#define INFINITY __builtin_inff()\n#define NAN __builtin_nanf(\"\")\n"                                    \
@@ -29,7 +29,7 @@
   "EMU_PLACE(threads_per_threadgroup, emu_block_size())\n"                                                   \
   "EMU_PLACE(threadgroups_per_grid, emu_grid_size())\n"
 
-/* Sixteen bits with one rounding each way, to the nearest and at a tie to the even. */
+/* 16-bit floats. Conversions round once, to the nearest value, and to the even one of two nearest. */
 #define HALF                                                                                                 \
   "struct half {\n  ushort bits;\n  half() = default;\n"                                                     \
   "  EMU_NOW half(float x) {\n    uint b = emu_bits<uint>(x), s = b >> 16 & 0x8000, a = b & 0x7fffffff, "    \
@@ -41,7 +41,7 @@
   "    float x = e == 31 ? emu_bits<float>(0x7f800000 | m << 13) : e ? emu_bits<float>((e + 112) << 23 | m " \
   "<< 13) : (float)m * 0x1p-24f;\n    return bits & 0x8000 ? -x : x;\n  }\n};\n"
 
-/* What lies in lanes that do not exist is not defined; the emulator refuses it. */
+/* The values of lanes that do not exist are undefined in Metal; the emulator refuses them. */
 #define FUNCTIONS                                                                                            \
   "template <typename To, typename From> EMU_NOW To as_type(From x) { static_assert(sizeof(To) == "          \
   "sizeof(From), \"as_type keeps the size\"); return emu_bits<To>(x); }\n"                                   \
@@ -65,7 +65,7 @@
   "#define simd_shuffle_up(...) emu_lane(EMU_HERE, 3, __VA_ARGS__)\n"                                        \
   "#define simd_shuffle_down(...) emu_lane(EMU_HERE, 4, __VA_ARGS__)\n"
 
-/* The numbers are those of the table of emulate_warp.c. */
+/* The numbers are those of the table in emulate_warp.c. */
 #define MATRICES                                                                                             \
   "template <typename T> struct simdgroup_matrix8 { T own[2]; EMU_NOW T *thread_elements() { return own; } " \
   "};\n"                                                                                                     \

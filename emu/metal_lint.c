@@ -1,8 +1,7 @@
-/* metal_lint.c: what C++ would let pass in a text of MSL, and Metal's compiler does not: a pointer without an
- * address space, numbers of buffers that are too large or given twice, words that the language keeps for
- * itself, what it leaves out of C++ (double, goto, recursion ..), a threadgroup array that is not in the
- * outermost block of a kernel. In: the text. Out: the first such place, by its line. Lines of the
- * preprocessor are not looked at. */
+/* metal_lint.c: what C++ accepts in a text of MSL but Metal's compiler refuses: a pointer without an address
+ * space; numbers of buffers that are too large or used twice; reserved words; parts of C++ that the language
+ * lacks (double, goto, recursion ..); a threadgroup array that is not in the outermost block of a kernel. In:
+ * the text. Out: the first such place, with its line. Preprocessor lines are not checked. */
 #include "emu/metal_emu.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@ typedef struct Token {
 } Token;
 
 typedef struct Function {
-  size_t name, body, end; /* tokens */
+  size_t name, body, end; /* indices of tokens */
   bool is_kernel, visited, open;
 } Function;
 
@@ -23,7 +22,7 @@ typedef struct Lint {
   TgError *err;
   Vec(Token) tokens;
   Vec(Function) functions;
-  Map types; /* names that typedef and struct make, by their hash */
+  Map types; /* hashes of the names that typedef and struct define */
   TgStatus st;
 } Lint;
 
@@ -39,7 +38,7 @@ static const char *skip_string(const char *p) {
   return *p ? p + 1 : p;
 }
 
-/* Behind a comment, a line of the preprocessor or a string; p itself where none begins. */
+/* Returns the end of a comment, preprocessor line or string that begins at p, or p if none does. */
 static const char *skip_inert(const char *p, bool line_start) {
   if (p[0] == '/' && p[1] == '/') return p + strcspn(p, "\n");
   if (p[0] == '/' && p[1] == '*') {
@@ -103,7 +102,7 @@ static void told(Lint *l, size_t i, const char *what) {
                       (int)TG_MIN(t->n, 60u), t->at);
 }
 
-/* Behind the bracket that closes the one at i. */
+/* Returns the token behind the bracket that closes the one at i. */
 static size_t behind(const Lint *l, size_t i) {
   int depth = 0;
   do {
@@ -124,7 +123,7 @@ static const char *const kept[] = {
     "vertex", "fragment", "texture1d",   "texture2d",           "texture3d", "sampler",   "imageblock",
     "mesh",   "ray_data", "object_data", "patch_control_point", "visible",   "stitchable"};
 
-/* A word for an address space or for a kernel has a type behind it. */
+/* A type must follow a word for an address space or for a kernel. */
 static void words_checked(Lint *l) {
   for (size_t i = 0; i < l->tokens.len && !l->st; i++) {
     if (AMONG(l, i, left_out)) told(l, i, "the language does not have");
@@ -140,7 +139,7 @@ static const char *const type_names[] = {"void", "bool", "char",  "uchar", "shor
 
 static uint64_t hash_of(const Token *t) { return hash_bytes(7, t->at, t->n); }
 
-/* The name before the ; of a typedef, and that behind struct. */
+/* Collects the name before the ; of a typedef, and the name behind struct. */
 static bool types_found(Lint *l) {
   bool ok = true;
   for (size_t i = 0; i < l->tokens.len && ok; i++) {
@@ -153,7 +152,7 @@ static bool types_found(Lint *l) {
   return ok;
 }
 
-/* float4, packed_uint2: the name of a type and a digit. */
+/* Whether a token is a type: a known name, perhaps with a digit or packed_ (float4, packed_uint2). */
 static bool is_type(const Lint *l, size_t i) {
   Token t = *token(l, i);
   uint64_t v;
@@ -168,7 +167,8 @@ static bool is_type(const Lint *l, size_t i) {
   return false;
 }
 
-/* A type with * or & behind it is where something leads: to which space is said before it, or behind it. */
+/* A type with * or & behind it is a pointer or a reference. The address space must be before or behind the
+ * type. */
 static void pointers_checked(Lint *l) {
   for (size_t i = 0; i < l->tokens.len && !l->st; i++) {
     if (!is_type(l, i)) continue;
@@ -185,7 +185,7 @@ static void pointers_checked(Lint *l) {
 }
 
 /* ---- kernels */
-/* [[buffer(n)]] of each parameter, and what else may stand there. */
+/* Checks the [[buffer(n)]] of each parameter, or the other attributes that may be there. */
 static void parameters_checked(Lint *l, size_t open) {
   static const char *const places[] = {"threadgroup_position_in_grid", "thread_position_in_threadgroup",
                                        "threads_per_threadgroup",      "threadgroups_per_grid",
@@ -214,7 +214,7 @@ static void parameters_checked(Lint *l, size_t open) {
   }
 }
 
-/* Names with ( ) { } behind them, outside any block. */
+/* Collects names with ( ) { } behind them, outside any block. */
 static bool functions_found(Lint *l) {
   bool is_kernel = false, ok = true;
   for (size_t i = 0; i < l->tokens.len && ok; i++) {
@@ -255,7 +255,7 @@ static void arrays_checked(Lint *l, const Function *f) {
 
 static bool same(const Token *a, const Token *b) { return a->n == b->n && !memcmp(a->at, b->at, a->n); }
 
-/* Depth first over calls; a function that is met while it is open calls itself. */
+/* Visits calls depth first. A function that is met while it is open calls itself. */
 static void calls_checked(Lint *l, Function *f) {
   f->visited = f->open = true;
   for (size_t i = f->body; i < f->end && !l->st; i++) {

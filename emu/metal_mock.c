@@ -1,9 +1,9 @@
-/* metal_mock.c: Apple's runtime and frameworks where they are not: objects, messages, devices, memory,
- * libraries. In: the messages of metal_api.def. Out: what they would do, done by the emulator (emulate.h)
- * with its checks. What is committed is run as late as it may be (metal_mock_queue.c). Wrong use is noted: a
- * message that an object does not understand, or that comes after its end; an object that is left without a
- * pool; an encoder used out of turn. Any message can be made to fail. A thread that has a pool uses it alone.
- */
+/* metal_mock.c: a mock of Apple's runtime and frameworks: objects, messages, devices, memory, libraries. In:
+ * the messages of metal_api.def. Out: the same effects, by the emulator (emulate.h) with its checks.
+ * Committed work is run as late as possible (metal_mock_queue.c). Misuse is recorded: a message that an
+ * object does not understand, or that comes after its end; an object that is left to a pool when there is
+ * none; an encoder that is used at the wrong time. Any message can be made to fail. While a thread has a
+ * pool, no other thread can use the mock. */
 #define _GNU_SOURCE
 #include "emu/metal_mock.h"
 #include "base/os.h"
@@ -82,7 +82,7 @@ static void object_gone(Object *o) {
   mem_free(&metal_mock.mem, o);
 }
 
-/* The longest dead make room. */
+/* The objects that died first are freed if there are too many. */
 static void object_dies(Object *o) {
   Mock *m = &metal_mock;
   list_leave(o, &m->live, NULL);
@@ -122,7 +122,7 @@ static void object_end(Object *o) {
   }
 }
 
-/* Devices and classes live as long as the stand-in; a command as long as what it is part of. */
+/* Devices and classes live as long as the mock, a command as long as what it is part of. */
 static bool is_lasting(const Object *o) {
   return o->kind == A_CLASS || o->kind == A_DEVICE || o->kind == A_COMMAND;
 }
@@ -155,9 +155,9 @@ void *mock_pooled(void *object) {
   return object;
 }
 
-/* Whoever has a pool is alone: the stand-in is one for the process. */
+/* There is one mock for the process, so only one thread at a time may have pools. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local int held; /* by this thread, so many times */
+static _Thread_local int held; /* number of times that this thread holds the lock */
 
 static void enter(void) {
   if (!held++) pthread_mutex_lock(&lock);
@@ -293,7 +293,7 @@ static uint64_t device_working_set(MockDevice *d, MetalSelector s) { return (voi
 
 static MetalUint device_allocated(MockDevice *d, MetalSelector s) { return (void)s, (MetalUint)d->allocated; }
 
-/* The emulator of a device, made when it is first needed. */
+/* Returns the emulator of a device, which is created when it is first needed. */
 static Emu *emu_of(MockDevice *d) {
   const TgEnv *env = &metal_mock.env;
   if (d->emu || !(d->emu = emu_new(&metal_mock.mem, &tg_os_default))) return d->emu;
@@ -316,7 +316,8 @@ static MetalId device_buffer(MockDevice *d, MetalSelector s, MetalUint nbytes, M
   }
   if (!emu_of(d) || nbytes > working_set - d->allocated || emu_alloc(d->emu, nbytes, &why, &at)) return NULL;
   MockBuffer *b = mock_new(A_BUFFER, sizeof *b);
-  bool is_private = options == METAL_PRIVATE; /* what the host shares it may write without a word */
+  /* the host may write shared memory unnoticed, so it counts as written */
+  bool is_private = options == METAL_PRIVATE;
   if (!b || (!is_private && emu_fill(d->emu, at, 0, nbytes, &why))) {
     emu_release(d->emu, at, &why);
     return NULL;
@@ -330,7 +331,7 @@ static MetalId device_buffer(MockDevice *d, MetalSelector s, MetalUint nbytes, M
   return &b->object;
 }
 
-/* Two and two devices are peers. */
+/* Devices 0 and 1 are peers, and so are 2 and 3. */
 static uint64_t device_peers(MockDevice *d, MetalSelector s) { return (void)s, 1 + (uint64_t)d->index / 2; }
 
 static MetalId buffer_view(MockBuffer *b, MetalSelector s, MetalId device) {
@@ -375,7 +376,7 @@ static TgStatus compiler_known(TgError *err) {
   return st;
 }
 
-/* The object of a text: from disk, or compiled, after it was looked at by the lint. */
+/* Returns the object of a text, from disk or compiled. The lint checks the text first. */
 static TgStatus text_compiled(const char *text, TgError *err, Blob *object) {
   Mock *m = &metal_mock;
   uint8_t key[1][32], digest[32];
@@ -533,7 +534,7 @@ const char *metal_mock_types(MetalMessage message) {
   return NULL;
 }
 
-/* ---- messages. As the runtime's own does it: looks up the method and goes on there, with every argument
+/* ---- messages. As in the real runtime, a send looks up the method and jumps to it, with every argument
  * where the caller put it. */
 #if defined __x86_64__ || defined __aarch64__
 #ifdef __MACH__
@@ -588,8 +589,8 @@ static const bool answers_nothing[] = {
 #undef METAL
 };
 
-/* Whether this message fails now. What answers nothing fails by its command buffer, which ends with an
- * error. */
+/* Whether this message fails now. A message without a result makes its command buffer fail instead, which
+ * then ends with an error. */
 static bool fails_now(Object *o, MetalMessage message) {
   Mock *m = &metal_mock;
   MockCommandBuffer *b = answers_nothing[message] ? mock_buffer_of(o) : NULL;
@@ -662,7 +663,8 @@ static TgStatus opened(const TgEnv *env, TgError *err) {
                 .seed = (uint64_t)env->emulate,
                 .fails = m->fails,
                 .any_fails = m->any_fails,
-                .fails_in = m->fails_in}; /* what is to fail may be said before */
+                /* metal_mock_fail may be called before the mock is opened */
+                .fails_in = m->fails_in};
     st = compiler_known(err);
     if (st) return st;
     devices_new();
@@ -687,9 +689,9 @@ TgStatus metal_mock_open(const TgEnv *env, TgError *err, MetalApi *api) {
   return st;
 }
 
-static MetalMockCounts left; /* by all who opened and closed it */
+static MetalMockCounts left; /* what all users left that opened and closed the mock */
 
-/* What its user has left goes; the counts stay, for tests. */
+/* Frees what the mock's user has left. The counts are kept for tests. */
 static void closed(void) {
   Mock *m = &metal_mock;
   if (!m->opened || --m->opened) return;

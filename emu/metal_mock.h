@@ -1,4 +1,4 @@
-/* metal_mock.h: private to the stand-in for Apple's runtime and frameworks: its objects. */
+/* metal_mock.h: private to the mock of Apple's runtime and frameworks: its objects. */
 #ifndef TG_METAL_MOCK_H
 #define TG_METAL_MOCK_H
 #include "emu/emulate.h"
@@ -29,14 +29,15 @@ typedef enum MockKind {
   A_COMMAND
 } MockKind;
 
-/* The head of every object. One that nobody holds any more stays for a while, so that a late message is
- * seen. */
+/* The head of every object. An object that nobody holds any more is kept for a while, so that a late message
+ * to it is noticed. */
 struct MetalObject {
   uint64_t magic;
   MockKind kind;
   int refs;
   bool dead;
-  struct MetalObject *before, *after; /* of those that live, or of those that do not */
+  /* neighbours in the list of live objects or in that of dead ones */
+  struct MetalObject *before, *after;
 };
 
 typedef struct MetalObject Object;
@@ -47,7 +48,7 @@ typedef struct MockClass {
   MockKind makes;
 } MockClass;
 
-typedef struct MockText { /* a string, or an error with its description */
+typedef struct MockText { /* a string, or an error and its description */
   Object object;
   char text[];
 } MockText;
@@ -68,7 +69,7 @@ typedef struct MockList {
 typedef struct MockQueue {
   Object object;
   MockDevice *device;
-  struct MockCommandBuffer *first, *last; /* committed and not run */
+  struct MockCommandBuffer *first, *last; /* committed but not run */
   struct MockQueue *next;
 } MockQueue;
 
@@ -83,7 +84,8 @@ typedef struct MockBuffer {
   char *at;
   size_t nbytes;
   bool is_private;
-  struct MockBuffer *of; /* of another device, which `device` sees by this; NULL: it is `device`'s own */
+  /* the buffer of another device that `device` accesses through this one; NULL: it is `device`'s own */
+  struct MockBuffer *of;
 } MockBuffer;
 
 typedef struct MockOptions {
@@ -103,7 +105,7 @@ typedef struct MockFunction {
   EmuKernel *kernel;
 } MockFunction;
 
-/* A pipeline, or what one is made from. */
+/* A pipeline, or the descriptor that one is made from. */
 typedef struct MockPipeline {
   Object object;
   MockFunction *function;
@@ -119,19 +121,19 @@ typedef struct Binding {
   size_t nbytes;
 } Binding;
 
-/* A kernel with all that it runs with. */
+/* A kernel with everything that it needs to run. */
 typedef struct Dispatch {
   MockPipeline *pipeline;
   Binding at[MOST_BINDINGS];
   MetalSize grid, block;
-  bool barrier; /* of an indirect command: after those before it */
+  bool barrier; /* an indirect command that runs after those before it */
 } Dispatch;
 
 typedef struct MockIndirect {
   Object object;
   MockDevice *device;
   MetalUint n, most_buffers;
-  int in_flight; /* times that it is to be run */
+  int in_flight; /* how often it still has to run */
   struct MockCommand *command;
 } MockIndirect;
 
@@ -149,7 +151,7 @@ typedef struct MockIndirectDescriptor {
 
 typedef enum OpKind { OP_DISPATCH, OP_EXECUTE, OP_COPY, OP_FILL, OP_SIGNAL, OP_WAIT } OpKind;
 
-/* One thing that a command buffer does. used: buffers that were named for kernels that reach them by
+/* One thing that a command buffer does. used: buffers that were named because kernels reach them by
  * address. */
 typedef struct Op {
   OpKind kind;
@@ -172,19 +174,20 @@ typedef struct MockCommandBuffer {
   Op *first, *last;
   MetalUint status;
   bool committed, fails;
-  struct MockEncoder *encoder; /* that is open */
+  struct MockEncoder *encoder; /* the open one */
   double began_s, ended_s;
   TgError why;
-  struct MockCommandBuffer *next; /* in the queue */
+  struct MockCommandBuffer *next; /* next in the queue */
 } MockCommandBuffer;
 
 typedef struct MockEncoder {
   Object object;
   MockCommandBuffer *buffer;
   bool ended;
-  Dispatch d; /* as it is set so far */
+  Dispatch d; /* what was set so far */
   Vec(MockBuffer *) used;
-  Vec(MockPipeline *) resident; /* that were dispatched, if for no threads */
+  /* pipelines that were dispatched, even for no threads */
+  Vec(MockPipeline *) resident;
 } MockEncoder;
 
 typedef struct Mock {
@@ -193,13 +196,14 @@ typedef struct Mock {
   TgEnv env;
   Compiler cc;
   bool identified;
-  Cache *cache; /* of texts that were compiled */
+  Cache *cache; /* texts that were compiled */
   MockDevice device[GPUS];
   MockQueue *queues;
   Object *live, *dead_first, *dead_last;
   size_t ndead;
   Vec(Object *) pool;
-  Vec(size_t) pools; /* where each begins */
+  /* the index in `pool` where each pool begins */
+  Vec(size_t) pools;
   uint64_t seed;
   TgError misuse;
   bool misuse_told;
@@ -211,7 +215,7 @@ typedef struct Mock {
 
 extern Mock metal_mock;
 
-/* A method: what a message does to an object of a kind. types: as the runtime writes them. */
+/* A method: what a message does to an object of a kind. types: in the runtime's notation. */
 typedef struct Method {
   MockKind kind;
   MetalMessage message;
@@ -220,20 +224,24 @@ typedef struct Method {
 } Method;
 
 /* ---- metal_mock.c */
-void metal_misused(const char *fmt, ...) TG_PRINTF(1, 2); /* noted, and told by the next command buffer */
-void *mock_new(MockKind kind, size_t nbytes);             /* held once; NULL: out of memory */
+/* Records a misuse, which the next command buffer reports. */
+void metal_misused(const char *fmt, ...) TG_PRINTF(1, 2);
+void *mock_new(MockKind kind, size_t nbytes); /* held once; NULL: out of memory */
 void mock_hold(void *object);
 void mock_let_go(void *object);
-void *mock_pooled(void *object); /* let go with the pool */
-/* The object if it is of that kind, else NULL, and a misuse unless it is NULL itself. */
+/* Makes the pool let go of the object at its end. */
+void *mock_pooled(void *object);
+/* Returns the object if it is of that kind, otherwise NULL. It is a misuse unless the object is NULL. */
 void *mock_of_kind(MetalId object, MockKind kind, const char *what);
 MockText *mock_text(MockKind kind, const char *text); /* held by the pool */
 
 /* ---- metal_mock_queue.c */
 extern const Method mock_queue_methods[];
 extern const size_t mock_queue_nmethod;
-void mock_object_end(Object *o); /* what an object of a queue held */
-void mock_some_done(void);       /* at times, something that was committed is run */
-/* The command buffer that an object works for, or NULL. */
+/* Lets go of what an object of a queue held. */
+void mock_object_end(Object *o);
+/* Sometimes runs something that was committed. */
+void mock_some_done(void);
+/* Returns the command buffer that an object works for, or NULL. */
 MockCommandBuffer *mock_buffer_of(Object *o);
 #endif

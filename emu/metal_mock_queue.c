@@ -1,12 +1,13 @@
-/* metal_mock_queue.c: queues of the stand-in. In: command buffers, encoders and what is put into them. Out:
- * the same, done in order within a queue, and no sooner than somebody waits for it, or (TG_EMU=2 and more) at
- * times and in an order between queues that a seed chooses. Commands of an indirect command buffer that no
- * barrier orders run backwards. An encoder that is left open, a command buffer that is committed twice or
- * waited for too early, a command that is written while it is to run: each is misuse. */
+/* metal_mock_queue.c: queues of the mock. In: command buffers, encoders and what is put into them. Out: the
+ * same, done in order within a queue, when somebody waits for it, or (TG_EMU=2 and more) at times and in an
+ * order between queues that a seed chooses. Commands of an indirect command buffer run backwards if no
+ * barrier orders them. These are misuse: an encoder that is left open, a command buffer that is committed
+ * twice or waited for too early, a command that is written while it still has to run. */
 #include "emu/metal_mock.h"
 #include <string.h>
 
-static bool seeded(uint64_t below) { /* of some messages, by the seed */
+/* Returns true for about one of `below` calls, chosen by the seed. */
+static bool seeded(uint64_t below) {
   metal_mock.seed = hash_mix(metal_mock.seed, below);
   return metal_mock.env.emulate > 1 && metal_mock.seed % below == 0;
 }
@@ -57,13 +58,14 @@ static void set_pipeline(Dispatch *d, MetalId pipeline, const char *what) {
 }
 
 /* ---- running */
-static bool reaches(const Op *op, uintptr_t at) { /* whether it is in a buffer that was named */
+/* whether an address is in a buffer that was named */
+static bool reaches(const Op *op, uintptr_t at) {
   for (size_t i = 0; i < op->nused; i++)
     if (at - (uintptr_t)op->used[i]->at < op->used[i]->nbytes) return true;
   return false;
 }
 
-/* Addresses among the values that a kernel is given: each must lead to a buffer that was named. */
+/* Checks the addresses among the values that a kernel is given. Each must be in a buffer that was named. */
 static bool addresses_named(MockDevice *device, const Op *op, const char *values, size_t nbytes) {
   for (size_t i = 0; i + sizeof(uintptr_t) <= nbytes; i += sizeof(uintptr_t)) {
     uintptr_t at;
@@ -75,8 +77,8 @@ static bool addresses_named(MockDevice *device, const Op *op, const char *values
   return true;
 }
 
-/* What one number is bound to, as an address; NULL: nothing. Bytes by value are put into memory of the GPU.
- */
+/* Sets *out to the address of what is bound to number i; NULL: nothing. Bytes by value are copied to memory
+ * of the GPU. */
 static TgStatus binding_address(MockDevice *device, const Op *op, const Dispatch *d, int i, void **out,
                                 TgError *why) {
   const Binding *b = &d->at[i];
@@ -111,7 +113,7 @@ static TgStatus kernel_run(MockDevice *device, const Op *op, const Dispatch *d, 
   return st;
 }
 
-/* What lies between two barriers runs in any order: here the last first. */
+/* Runs commands. Those between two barriers may run in any order; here the last runs first. */
 static TgStatus commands_run(MockDevice *device, const Op *op, TgError *why) {
   const MockIndirect *in = op->indirect;
   TgStatus st = TG_OK;
@@ -133,7 +135,7 @@ static TgStatus commands_run(MockDevice *device, const Op *op, TgError *why) {
   return st;
 }
 
-/* From the memory of another GPU. */
+/* Copies from the memory of another GPU. */
 static TgStatus peer_read(MockDevice *device, const Op *op, TgError *why) {
   const MockBuffer *from = op->from->of;
   char *host = mem_alloc(&metal_mock.mem, op->nbytes);
@@ -178,7 +180,7 @@ static void ops_end(MockCommandBuffer *b) {
   b->last = NULL;
 }
 
-/* What was misused before is told by the command buffer that runs next. */
+/* The command buffer that runs next reports an earlier misuse. */
 static TgStatus misuse_told(MockCommandBuffer *b) {
   Mock *m = &metal_mock;
   if (!m->misuse.status || m->misuse_told) return TG_OK;
@@ -199,7 +201,8 @@ static void first_run(MockQueue *q) {
   TgStatus st = b->fails ? error_set(&b->why, TG_ERR_DEVICE, "the GPU was lost, as was asked for") : TG_OK;
   for (const Op *op = b->first; op && !st; op = op->next)
     st = op_run(b, op);
-  for (const Op *op = b->first; op && st; op = op->next) /* who waits for it must not wait for ever */
+  /* otherwise a waiting queue would wait for ever */
+  for (const Op *op = b->first; op && st; op = op->next)
     if (op->kind == OP_SIGNAL) op_run(b, op);
   if (!st) st = misuse_told(b);
   b->ended_s = time_now_s();
@@ -208,7 +211,8 @@ static void first_run(MockQueue *q) {
   mock_let_go(b);
 }
 
-static bool one_run(const MockQueue *except) { /* of another queue; false: none can be */
+/* Runs the first command buffer of another queue. Returns false if none can run. */
+static bool one_run(const MockQueue *except) {
   for (MockQueue *q = metal_mock.queues; q; q = q->next)
     if (q != except && q->first && !held_up(q->first)) return first_run(q), true;
   return false;
@@ -282,7 +286,8 @@ static MetalId buffer_blit(MockCommandBuffer *b, MetalSelector s) {
   return (void)s, encoder_new(b, A_BLIT_ENCODER);
 }
 
-static Op *op_new(MockCommandBuffer *b, OpKind kind) { /* NULL: the command buffer fails */
+/* Returns NULL if out of memory; the command buffer then fails. */
+static Op *op_new(MockCommandBuffer *b, OpKind kind) {
   Op *op = mem_alloc(&metal_mock.mem, sizeof *op);
   if (!op) {
     b->fails = true;
@@ -400,7 +405,7 @@ static void encoder_use(MockEncoder *e, MetalSelector s, const MetalId *objects,
   }
 }
 
-/* The op holds what was named so far. */
+/* Copies the list of the buffers that were named so far to the op, which holds them. */
 static bool used_copied(const MockEncoder *e, Op *op) {
   if (!e->used.len) return true;
   op->used = mem_alloc(&metal_mock.mem, e->used.len * sizeof *op->used);
@@ -423,10 +428,10 @@ static void encoder_dispatch(MockEncoder *e, MetalSelector s, MetalSize grid, Me
   op->dispatch.block = block;
 }
 
-/* These GPUs are older than Apple's family 9: the code of a command must have been brought by the encoder. */
+/* These GPUs are older than Apple's family 9, so a command's pipeline must have been set in the encoder. */
 static bool are_resident(const MockEncoder *e, const MockIndirect *in, MetalRange range) {
   for (MetalUint i = range.at; i < range.at + range.length; i++) {
-    bool is = !in->command[i].d.pipeline; /* another error */
+    bool is = !in->command[i].d.pipeline; /* this is another error */
     for (size_t k = 0; k < e->resident.len && !is; k++)
       is = e->resident.at[k] == in->command[i].d.pipeline;
     if (!is) return false;

@@ -1,10 +1,10 @@
-/* nccl_mock.c: NCCL between emulated GPUs. In: sends and receives, in groups, on streams of the mock of
- * the driver. Out: each message as a file that its sender's stream writes and its receiver's stream waits
- * for. It refuses what NCCL would not take, or what would hang: calls outside a group, a stream that is
- * not there, or is not the one that the communicator was given before, bytes that are no memory of the
- * stream's GPU, a group that a communicator's end cuts off, and a message whose size, or whose number
- * between the two ranks, or whose group's number between them, is not the one that was sent. What is sent
- * stays as it is until somebody waits for the stream. */
+/* nccl_mock.c: NCCL between emulated GPUs. In: sends and receives, in groups, on streams of the driver's
+ * mock. Out: each message as a file that the sender's stream writes and the receiver's stream waits for. The
+ * mock refuses what NCCL would refuse, or what would hang: calls outside a group; a stream that does not
+ * exist or is not the one that the communicator used before; bytes that are not in memory of the stream's
+ * GPU; a group that is interrupted by the end of its communicator; and a message whose size, number between
+ * the two ranks, or group number is not what its receiver expects. Bytes that are sent must not change until
+ * somebody waits for the stream. */
 #define _GNU_SOURCE
 #include "emu/nccl_mock.h"
 #include "emu/cuda_mock.h"
@@ -32,12 +32,13 @@ struct NcclGroup {
   char folder[100];
   int rank, size;
   uint64_t sent[MOST_RANKS], received[MOST_RANKS];
-  uint64_t groups[MOST_RANKS]; /* with that rank */
-  void *stream;                /* of all that it is given */
+  uint64_t groups[MOST_RANKS]; /* number of groups with that rank */
+  /* the stream of everything that it is given */
+  void *stream;
   int error;
 };
 
-/* One message: what a stream is to do. */
+/* One message, which a stream has to send or receive. */
 typedef struct Message {
   NcclComm comm;
   int peer;
@@ -50,7 +51,7 @@ typedef struct Message {
 
 static struct {
   int depth, n;
-  Message *given; /* of the group that is open */
+  Message *given; /* messages of the open group */
   NcclMockCounts counts;
 } mock;
 
@@ -63,7 +64,7 @@ static int unique_id(NcclId *id) {
   return mkdtemp(id->bytes) ? OK : SYSTEM_ERROR;
 }
 
-/* The file of a message, or of a rank that is there. */
+/* The file of a message, or of a rank that has joined. */
 typedef struct Path {
   char text[200];
 } Path;
@@ -108,11 +109,12 @@ static int join(NcclComm *out, int size, NcclId id, int rank) {
   return *out = c, OK;
 }
 
-/* Who goes last removes the folder. */
+/* Ends a communicator. The last rank's call removes the folder. */
 static int ended(NcclComm c, bool well) {
   bool idle = !mock.depth;
   unlink(rank_path(c, c->rank).text);
-  if (!well) /* what came that nobody took */
+  /* messages that were sent but not received */
+  if (!well)
     for (int r = 0; r < c->size; r++)
       for (uint64_t k = 0; k < c->sent[r]; k++)
         unlink(path_of(c, c->rank, r, k, "").text);
@@ -128,8 +130,8 @@ static int abort_comm(NcclComm c) { return ended(c, false); }
 
 static int async_error(NcclComm c, int *error) { return *error = c->error, OK; }
 
-/* ---- what streams do */
-/* Before the bytes of a message: the number of its group. */
+/* ---- work of streams */
+/* The number of the group precedes the bytes of a message. */
 enum { HEAD = sizeof(uint64_t) };
 
 static const char *message_sent(const Message *m) {
@@ -205,13 +207,14 @@ static int receive_bytes(void *p, size_t n, int type, int from, NcclComm c, void
 
 static int group_begin(void) { return mock.depth++, OK; }
 
-/* In a group nothing waits for anything else of it: what is sent goes first, and at once, as a GPU goes on while
- * the host of another one waits for it. */
+/* Within a group nothing waits for another part of the group. So sends come first, and are done at once,
+ * because a GPU goes on while the host of another GPU waits for it. */
 static int group_end(void) {
   int result = mock.depth ? OK : INVALID_USAGE;
   if (!mock.depth || --mock.depth) return result;
   mock.counts.groups++;
-  for (int i = 0; i < mock.n; i++) /* the next one with each of these */
+  /* number of the next group with each of these ranks */
+  for (int i = 0; i < mock.n; i++)
     mock.given[i].comm->groups[mock.given[i].peer] = mock.given[i].group + 1;
   for (int out = 1; out >= 0; out--)
     for (int i = 0; i < mock.n && !result; i++) {

@@ -1,4 +1,4 @@
-/* none.c: stands for emu/ in the library that is installed: there are no emulators. */
+/* none.c: replaces emu/ in the installed library, which has no emulators. */
 #include "runtime/emulators.h"
 
 const Emulators *emulators(void) { return NULL; }

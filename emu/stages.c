@@ -1,6 +1,6 @@
-/* stages.c: the text of stages (schedule/stage_text.h) read back, for `tg opt --from`, the tests and `tg bisect`. In: what
- * TG_DUMP or tg_opt wrote after a pass of the scheduler. Out: a Sched as it was then. The text is not trusted: numbers of
- * stages, kernels and axes are held against what there is. */
+/* stages.c: reads back the text of stages (schedule/stage_text.h), for `tg opt --from`, the tests and `tg
+ * bisect`. In: what TG_DUMP or tg_opt wrote after a pass of the scheduler. Out: a Sched as it was then. The
+ * text is not trusted: numbers of stages, kernels and axes are checked. */
 #include "emu/stages.h"
 #include "schedule/stage_text.h"
 #include "uop/text.h"
@@ -13,7 +13,7 @@ static const StageField stage_fields[] = {STAGE_FIELDS(STAGE_FIELD)};
 typedef struct Reader {
   Sched *s;
   UOpVec roots;
-  size_t next; /* of the roots */
+  size_t next; /* index of the next root */
   int nstage, nkernel, line;
 } Reader;
 
@@ -24,7 +24,7 @@ static bool wrong(Reader *r, const char *what) {
 
 static UOp *root(Reader *r) { return r->next < r->roots.len ? r->roots.at[r->next++] : NULL; }
 
-/* The value of " name=" in a line; NULL: it has none. */
+/* Returns the value of " name=" in a line. NULL: the line has no such name. */
 static const char *value_of(const char *line, const char *name) {
   char key[40];
   size_t n = (size_t)snprintf(key, sizeof key, " %s=", name);
@@ -37,7 +37,8 @@ static int64_t whole(const char *line, const char *name, int64_t otherwise) {
   return at ? strtoll(at, NULL, 10) : otherwise;
 }
 
-static int numbers(const char *at, int *v, int most) { /* of a list 1,2,3 */
+/* Reads a list 1,2,3 and returns its length. */
+static int numbers(const char *at, int *v, int most) {
   int n = 0;
   for (char *end; at && n < most; at = end + 1) {
     v[n++] = (int)strtol(at, &end, 10);
@@ -65,14 +66,16 @@ static bool field_read(Reader *r, const StageField *f, const char *line, Stage *
   case FIELD_BITS: *(uint32_t *)at = (uint32_t)v; break;
   case FIELD_WIDE: *(int64_t *)at = v; break;
   case FIELD_REAL: *(double *)at = value_of(line, f->name) ? strtod(value_of(line, f->name), NULL) : 0; break;
-  case FIELD_INTS: /* old and fresh are of buffers */
+  /* `old` and `fresh` contain numbers of buffers, not of stages */
+  case FIELD_INTS:
     return ints_read(r, value_of(line, f->name),
                      !strcmp(f->name, "old") || !strcmp(f->name, "fresh") ? INT32_MAX : r->nstage, at);
   }
   return true;
 }
 
-/* Of the tensor graph's node only its op, its dtype and how a scatter stores are asked for from here on. */
+/* Returns a node in place of the tensor graph's node. From here on, only its op, its dtype and how a scatter
+ * stores are used. */
 static UOp *node_of(Reader *r, const char *line) {
   UOpStore *st = r->s->st;
   char op[32], type[16];
@@ -123,7 +126,8 @@ static bool stage_read(Reader *r, const char *line) {
   return vec_push(r->s->mem, &r->s->stages, g) && ok;
 }
 
-static bool grid_read(Reader *r, StageSet *k) { /* a number, or an expression over variables, for each axis */
+/* Each axis is a number, or an expression over variables. */
+static bool grid_read(Reader *r, StageSet *k) {
   if (k->ngrid < 0 || k->ngrid > MAX_RANK) return wrong(r, "a number of axes that cannot be");
   for (int d = 0; d < k->ngrid; d++) {
     UOp *e = k->grid[d] = root(r);
@@ -149,7 +153,8 @@ static bool kernel_read(Reader *r, const char *line) {
   return vec_push(r->s->mem, &r->s->ks, k) && ok;
 }
 
-static bool lines_read(Reader *r, const char *text) { /* those of the stages and kernels, in order */
+/* Reads the lines of the stages, the kernels and the order. */
+static bool lines_read(Reader *r, const char *text) {
   bool ok = true;
   for (const char *p = text; ok && p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
     Str one;
@@ -168,7 +173,7 @@ static bool lines_read(Reader *r, const char *text) { /* those of the stages and
                     : wrong(r, "not as many stages or kernels as it says"));
 }
 
-/* A read of a stage has an index for each of its axes. */
+/* Checks that a read of a stage has an index for each of the stage's axes. */
 static bool reads_fit(Reader *r, UOp *value) {
   Sched *s = r->s;
   UOpVec order = {0};
@@ -186,13 +191,14 @@ static bool reads_fit(Reader *r, UOp *value) {
   return ok;
 }
 
-static bool twice(const IntVec *v, size_t m) { /* number m is there before */
+/* Whether number m of the list occurs before. */
+static bool twice(const IntVec *v, size_t m) {
   for (size_t i = 0; i < m; i++)
     if (v->at[i] == v->at[m]) return true;
   return false;
 }
 
-/* A stage is of the kernel that lists it, once, along axes of that kernel's grid. */
+/* Checks that each stage is listed once, by its own kernel, along axes of that kernel's grid. */
 static bool kernels_fit(Reader *r) {
   Sched *s = r->s;
   int listed = 0, placed = 0;
@@ -202,14 +208,15 @@ static bool kernels_fit(Reader *r) {
         return wrong(r, "a stage that its kernel does not have");
   for (int i = 0; i < r->nstage; i++) {
     const Stage *g = stage_at(s, i);
-    placed += g->kernel >= 0 && !g->inlined; /* what was inlined last is in none */
+    /* a stage that was inlined last is in no kernel */
+    placed += g->kernel >= 0 && !g->inlined;
     for (int d = 0; g->kernel >= 0 && d < g->nout; d++)
       if (g->gmap[d] >= s->ks.at[g->kernel].ngrid) return wrong(r, "an axis past the grid");
   }
   return listed >= placed || wrong(r, "a stage in no kernel");
 }
 
-/* Each stage that is not inlined once, after what it reads. */
+/* Checks that the order names each stage that is not inlined once, after the stages that it reads. */
 static bool order_fits(Reader *r) {
   Sched *s = r->s;
   uint8_t *seen = mem_alloc(s->mem, (size_t)r->nstage + 1);
@@ -227,7 +234,7 @@ static bool order_fits(Reader *r) {
   return ok;
 }
 
-/* What can be computed from the values is computed, and what the lines say is held against it. */
+/* Computes what follows from the values, and checks the lines against it. */
 static bool scanned(Reader *r) {
   Sched *s = r->s;
   SpecError bad;

@@ -1,4 +1,4 @@
-/* table.c: the emulators that the library finds where emu/ is linked. */
+/* table.c: the table of emulators that the library finds if emu/ is linked. */
 #include "emu/table.h"
 #include "emu/kernel_text.h"
 #include "emu/nccl_mock.h"

@@ -1,4 +1,4 @@
-/* table.h: what the emulated drivers give to the table of runtime/emulators.h. */
+/* table.h: the functions that the emulated drivers contribute to the table of runtime/emulators.h. */
 #ifndef TG_TABLE_H
 #define TG_TABLE_H
 #include "runtime/emulators.h"

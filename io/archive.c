@@ -1,6 +1,6 @@
-/* archive.c: zip, tar and gzip. In: the archive's bytes. Out: its regular files by name, views where they are
- * stored as they are. A zip is read by its central directory, which is checked against each file's own
- * header; files may not overlap, and what is unpacked has a limit. */
+/* archive.c: zip, tar and gzip. In: the archive's bytes. Out: its regular files by name, as views if they
+ * are stored uncompressed. A zip is read by its central directory, which is checked against each file's
+ * own header. Files may not overlap, and the bytes that are unpacked have a limit. */
 #include "io_private.h"
 #ifdef TG_HAVE_ZLIB
 #include <zlib.h>
@@ -16,7 +16,8 @@ static voidpf z_alloc(voidpf ctx, uInt n, uInt size) { return tg_alloc(ctx, (siz
 
 static void z_free(voidpf ctx, voidpf p) { tg_free(ctx, p); }
 
-/* Unpacks from s->p[at..end) until the stream ends, appending to *out; *at moves behind it. */
+/* Unpacks s->p[at..end) until the stream ends, and appends to *out. Afterwards *at is the place after the
+ * stream. */
 static bool inflate_from(const Source *s, uint64_t *at, uint64_t end, int bits, uint64_t limit, uint8_t **out,
                          size_t *n, size_t *cap) {
   z_stream z = {.zalloc = z_alloc, .zfree = z_free, .opaque = s->ctx};
@@ -60,7 +61,7 @@ TgTensor *tg_gunzip(TgTensor *file) {
   TgTensor *t = NULL;
   bool ok = source_open(&s, file, "gunzip", NULL);
   if (ok) ok = (s.n >= 18 && s.p[0] == 0x1f && s.p[1] == 0x8b) || io_fail(&s, TG_ERR_VALUE, "not gzip data");
-  if (ok) { /* the last word is the length, if it is true: room for that at once */
+  if (ok) { /* the last word should be the length: reserve that much at once */
     uint64_t said = le32(s.p + s.n - 4), most = unpacked_limit(s.n);
     cap = (size_t)(said < most ? said : most) + 1;
     ok = (out = tg_alloc(s.ctx, cap)) != NULL;
@@ -69,7 +70,7 @@ TgTensor *tg_gunzip(TgTensor *file) {
     if (at && s.p[at] == 0) {
       at++;
       continue;
-    } /* zeros behind the last member are padding */
+    } /* zeros after the last member are padding */
     ok = inflate_from(&s, &at, s.n, 15 + 16, unpacked_limit(s.n), &out, &n, &cap);
   }
   if (ok) t = tg_from_bytes(s.ctx, out, n, TG_U8);
@@ -115,7 +116,7 @@ static TgTensor *unpacked(const Source *s, uint64_t at, uint64_t packed, uint64_
 }
 #endif
 
-/* A file of the archive, whose tensor is t: where it stands. */
+/* Records where a file of the archive is in memory; t is its tensor. */
 static bool part_add(const Source *s, Source **parts, size_t n, size_t *cap, TgTensor *t, const uint8_t *at) {
   Source *more = parts ? io_grow(s->ctx, *parts, n, cap, sizeof *more) : NULL;
   if (!parts) return true;
@@ -144,7 +145,8 @@ typedef struct Member {
 
 bool zip_is(const Source *s) { return s->n >= 22 && (le32(s->p) == 0x04034b50 || le32(s->p) == 0x06054b50); }
 
-/* The end record: where the central directory is. The last one whose comment ends with the file. */
+/* Finds the end record, which says where the central directory is: the last one whose comment ends exactly
+ * at the end of the file. */
 static bool directory_find(const Source *s, uint64_t *at, uint64_t *nbytes, uint64_t *count) {
   for (uint64_t back = 22; back <= s->n && back <= 22 + 65535; back++) {
     const uint8_t *p = s->p + s->n - back;
@@ -173,7 +175,7 @@ static bool directory_find(const Source *s, uint64_t *at, uint64_t *nbytes, uint
   return io_fail(s, TG_ERR_VALUE, "no zip: the end record is missing");
 }
 
-/* Sizes that did not fit in 32 bits stand in an extra field, in this order, only those. */
+/* An extra field holds the sizes that do not fit in 32 bits, in this order, and only those. */
 static bool wide_sizes(const uint8_t *x, uint32_t n, Member *m) {
   bool size = m->size == 0xffffffff, packed = m->packed == 0xffffffff, header = m->header == 0xffffffff;
   if (!size && !packed && !header) return true;
@@ -249,7 +251,7 @@ TgState *zip_read(const Source *s, Source **parts) {
   for (uint64_t i = 0; i < count && ok; i++)
     ok = member_read(s, &at, directory + nbytes, directory, &m[i]);
   if (ok) {
-    Member *sorted = m + count + 1; /* the order of names stays the directory's */
+    Member *sorted = m + count + 1; /* names keep the order of the directory */
     memcpy(sorted, m, (size_t)count * sizeof *m);
     qsort(sorted, (size_t)count, sizeof *m, by_place);
     for (uint64_t i = 1; i < count && ok; i++)
@@ -272,7 +274,7 @@ TgState *zip_read(const Source *s, Source **parts) {
 }
 
 /* ---- tar: blocks of 512 bytes */
-/* octal text, or big-endian behind a byte of 0x80 */
+/* octal text, or a big-endian number after a byte of 0x80 */
 static bool number(const uint8_t *p, int n, uint64_t *v) {
   *v = 0;
   if (p[0] & 0x80) {
@@ -310,7 +312,8 @@ static bool all_zero(const uint8_t *p) {
   return true;
 }
 
-/* Records "length key=value\n": the ones that change the next header. */
+/* What pax records "length key=value
+ * " set for the next header. */
 typedef struct Next {
   const char *name;
   size_t name_len;
@@ -350,7 +353,7 @@ static bool pax_read(const Source *s, const uint8_t *p, uint64_t n, Next *next) 
   return true;
 }
 
-/* The name in a header: prefix and name, without the 0 bytes behind them; at most 256 bytes. */
+/* The name in a header: prefix and name, without trailing 0 bytes; at most 256 bytes. */
 static size_t header_name(const uint8_t *h, char name[257]) {
   size_t n = 0, prefix = !memcmp(h + 257, "ustar\0", 6) ? strnlen((const char *)h + 345, 155) : 0;
   if (prefix) {
@@ -365,8 +368,8 @@ static size_t header_name(const uint8_t *h, char name[257]) {
 
 static bool is_file(char type) { return type == 0 || type == '0' || type == '7'; }
 
-/* A member that is no header of the next one: kept if it is a file. Names come from the header, or from one
- * before it. */
+/* A member that does not itself describe the next header. It is kept if it is a file. Its name is in its
+ * header, or in a header before it. */
 static bool member_keep(const Source *s, const uint8_t *h, uint64_t at, uint64_t size, Next *next,
                         TgState *out, Source **parts, size_t *cap) {
   char own[257];
@@ -385,7 +388,7 @@ static bool member_keep(const Source *s, const uint8_t *h, uint64_t at, uint64_t
          io_fail(s, TG_ERR_VALUE, "%.*s is there twice", (int)(n > 200 ? 200 : n), name);
 }
 
-/* One header and what it stands for; *at moves behind it. */
+/* Reads one header and what it describes. Afterwards *at is the place of the next header. */
 static bool header_read(const Source *s, uint64_t *at, Next *next, TgState *out, Source **parts,
                         size_t *cap) {
   const uint8_t *h = s->p + *at;
@@ -412,7 +415,7 @@ static bool header_read(const Source *s, uint64_t *at, Next *next, TgState *out,
   return ok;
 }
 
-/* A header of zeros ends it. */
+/* A header of zeros ends the archive. */
 TgState *tar_read(const Source *s, Source **parts) {
   size_t cap = 0;
   TgState *out = tg_state_new(s->ctx);

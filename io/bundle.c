@@ -1,4 +1,5 @@
-/* bundle.c: compiled kernels (tg_bundle) in a file. */
+/* bundle.c: compiled kernels (tg_bundle) in a file. In: a context and a path. Out: the file, or the
+ * kernels in the context. */
 #include "io_private.h"
 #include <errno.h>
 

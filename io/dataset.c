@@ -1,6 +1,6 @@
 /* dataset.c: datasets that are in memory. In: tensors, or pictures of bytes with labels. Out: a TgDataset
- * whose function writes one item: rows as they are, or a picture as numbers, augmented by chance. That
- * function runs on the loader's threads, so all it reads was copied to memory of the dataset's own. */
+ * whose function writes one item: rows unchanged, or a picture as numbers, randomly augmented. That
+ * function runs on the loader's threads, so everything it reads was copied to memory of the dataset's own. */
 #include "io_private.h"
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static TgStatus rows_item(void *user, int64_t item, uint64_t random, void *const
   return TG_OK;
 }
 
-/* The values of t in memory; NULL: an error in its context. */
+/* Copies the values of t to host memory. Returns NULL after an error, which is in the context. */
 static void *values_of(TgContext *ctx, TgTensor *t) {
   size_t n = tg_nbytes(t);
   void *p = tg_alloc(ctx, n + 1);
@@ -79,7 +79,7 @@ typedef struct Pictures {
   unsigned char *pixels;
   int32_t *labels; /* NULL: none */
   int64_t channels, height, width;
-  float *scale, *less; /* of each channel: v * scale - less, v from 0 to 1 */
+  float *scale, *less; /* of each channel: the result is v * scale - less, for v from 0 to 1 */
   TgImageOptions o;
 } Pictures;
 
@@ -89,10 +89,10 @@ static void pictures_end(void *user) {
   tg_free(p->ctx, p);
 }
 
-/* Where a pixel of the new picture is read: at (ax x + bx y + cx, ay x + by y + cy) of the old. */
+/* Pixel (x, y) of the new picture is read at (ax x + bx y + cx, ay x + by y + cy) of the old one. */
 typedef struct Place {
   double ax, bx, cx, ay, by, cy;
-  bool whole; /* always at a pixel's centre */
+  bool whole; /* that place is always the centre of a pixel */
 } Place;
 
 typedef struct Colours {
@@ -107,7 +107,8 @@ static double chance(uint64_t *random) { return (double)(io_random(random) >> 11
 
 static double between(uint64_t *random, double lo, double hi) { return lo + (hi - lo) * chance(random); }
 
-/* Every choice draws as many words as any other, so that an option does not change what another one does. */
+/* Every choice draws the same number of words whatever the options are, so an option does not change what
+ * another one does. */
 static Place place_draw(const Pictures *p, uint64_t *random) {
   const TgImageOptions *o = &p->o;
   double mid_x = (double)(p->width - 1) / 2, mid_y = (double)(p->height - 1) / 2, pi = 3.14159265358979323846;
@@ -118,7 +119,7 @@ static Place place_draw(const Pictures *p, uint64_t *random) {
   double dx = (double)((int64_t)(io_random(random) % steps) - o->shift),
          dy = (double)((int64_t)(io_random(random) % steps) - o->shift);
   double c = cos(angle) / zoom, s = sin(angle) / zoom, x = flip_x ? -1 : 1, y = flip_y ? -1 : 1;
-  /* from the new pixel back: moved, then about the centre turned and made larger, then mirrored */
+  /* from the new pixel back to the old: moved, then turned and enlarged about the centre, then mirrored */
   Place at = {.ax = x * c, .bx = x * s, .ay = -y * s, .by = y * c, .whole = o->degrees == 0 && o->zoom == 0};
   at.cx = mid_x - at.ax * (mid_x + dx) - at.bx * (mid_y + dy);
   at.cy = mid_y - at.ay * (mid_x + dx) - at.by * (mid_y + dy);
@@ -146,7 +147,8 @@ static float pixel(const Pictures *p, const unsigned char *plane, int64_t x, int
   return (float)plane[y * p->width + x] / 255;
 }
 
-/* Between four pixels, each of which counts where it is inside. weight: how much of them is. */
+/* Interpolates between four pixels, of which only those inside the picture count. weight: the share of the
+ * four that is inside. */
 static float pixel_between(const Pictures *p, const unsigned char *plane, double x, double y, float *weight) {
   double x0 = floor(x), y0 = floor(y), sum = 0, all = 0;
   for (int i = 0; i < 4; i++) {
@@ -161,7 +163,8 @@ static float pixel_between(const Pictures *p, const unsigned char *plane, double
   return all > 0 ? (float)(sum / all) : 0;
 }
 
-/* The picture in new places, 0 to 1, and per pixel how much of it is picture. */
+/* The picture at its new places, with values 0 to 1. cover: for each pixel, the share of it that is inside
+ * the picture. */
 static void picture_moved(const Pictures *p, const unsigned char *from, const Place *at, float *x,
                           float *cover) {
   int64_t area = p->height * p->width;
@@ -181,7 +184,7 @@ static void picture_moved(const Pictures *p, const unsigned char *from, const Pl
 
 static float cut(double v) { return v < 0 ? 0 : v > 1 ? 1 : (float)v; }
 
-/* Of 3 channels by the weights of ITU-R BT.601; else their mean. */
+/* 3 channels: weighted as in ITU-R BT.601; otherwise their mean. */
 static double grey_of(const Pictures *p, const float *x, int64_t k) {
   int64_t area = p->height * p->width;
   double sum = 0;
@@ -303,7 +306,7 @@ TgDataset tg_dataset_images_opt(TgTensor *x, TgTensor *y, const TgImageOptions *
   d.tensor[0] = (TgItemTensor){TG_F32, 3, {p->channels, p->height, p->width}};
   d.tensor[1] = (TgItemTensor){.dtype = TG_I32};
   if (pictures_taken(p, x, y)) {
-    p->o.mean = p->o.std = NULL; /* the caller's */
+    p->o.mean = p->o.std = NULL; /* they point to the caller's memory */
     return d;
   }
   pictures_end(p);

@@ -1,5 +1,5 @@
-/* datasets.c: MNIST's idx files and CIFAR-10's binary batches, from a folder. In: files, gz or not. Out: u8
- * tensors, views of the files where those are not gz. */
+/* datasets.c: MNIST's idx files and CIFAR-10's binary batches, from a folder. In: files, gz or not. Out:
+ * u8 tensors, which are views of the files that are not gz. */
 #include "io_private.h"
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ TgTensor *tg_open_data(TgContext *ctx, const char *path) {
     return NULL;
   }
   int n = snprintf(gz, sizeof gz, "%s.gz", path);
-  FILE *f = fopen(path, "rb"); /* which of the two there is */
+  FILE *f = fopen(path, "rb"); /* which of the two files exists */
   bool packed = !f && n > 0 && n < (int)sizeof gz && (f = fopen(gz, "rb")) != NULL;
   if (f) fclose(f);
   return packed ? tg_gunzip(file_tensor(ctx, gz)) : file_tensor(ctx, path);
@@ -71,7 +71,7 @@ TgStatus tg_mnist(TgContext *ctx, const char *folder, TgTensor *out[4]) {
   return tg_error(ctx);
 }
 
-/* Records of a label and 3 planes of 32 x 32: batch files joined. */
+/* Each record is a label and 3 planes of 32 x 32. Joins the batch files. */
 static bool batches(TgContext *ctx, const char *folder, const char *const *names, int n, TgTensor **x,
                     TgTensor **y) {
   TgTensor *xs[5], *ys[5];

@@ -1,5 +1,6 @@
-/* export.c: a captured function as files of C (tg_jit_to_c). In: a capture. Out: PATH.c and PATH.h, and where
- * it is asked for a file of the weights, and PATH.S, which has that file in it: all of them, or none. */
+/* export.c: a captured function as files of C (tg_jit_to_c). In: a capture. Out: PATH.c and PATH.h and, if
+ * requested, a file of the weights and PATH.S, which includes that file. Either all of them are written,
+ * or none. */
 #include "io_private.h"
 #include <ctype.h>
 #include <errno.h>
@@ -22,7 +23,7 @@ static const char *base_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* An identifier made of the last part of a path. */
+/* Makes an identifier from the last part of a path. */
 static void name_of(const char *path, char *name, size_t cap) {
   size_t n = 0;
   for (const char *p = base_name(path); *p && n + 2 < cap; p++) {
@@ -38,7 +39,7 @@ static bool io_failed(Out *o, int i) {
   return false;
 }
 
-/* All are written beside their places before the first one is put there. */
+/* All files are written beside their places before the first one is moved to its place. */
 static bool files_written(Out *o) {
   bool ok = true;
   for (int i = 0; ok && i < o->n; i++)
@@ -69,7 +70,7 @@ static bool texts_made(TgJit *jit, const TgExportOptions *e, const char *name, c
   return !s;
 }
 
-/* PATH may end in .c, as that of the source does. */
+/* PATH may end in .c, as the source's does. */
 static bool paths_set(Out *o, const char *path, const char *weights, bool incbin) {
   size_t n = strlen(path);
   if (n > 2 && !strcmp(path + n - 2, ".c")) n -= 2;
@@ -83,7 +84,8 @@ static bool paths_set(Out *o, const char *path, const char *weights, bool incbin
   return true;
 }
 
-/* For the assembler of gcc or clang, in the folder of the file of weights or told of it by -Wa,-I. */
+/* PATH.S is for the assembler of gcc or clang, which must run in the folder of the weights file or find it
+ * through -Wa,-I. */
 static bool assembler_put(Out *o, const char *name) {
   const char *file = base_name(o->path[WEIGHTS]);
   bool fits = strlen(file) < ROOM / 2;

@@ -1,6 +1,6 @@
-/* ggml.c: ggml's types. In: bytes of blocks. Out: their values, a graph of shifts, masks and products, so
- * that a matrix product reads the blocks themselves. A block is one row of a u8 tensor; its fields are
- * slices. Each product is made as ggml's reference does it, in f32. */
+/* ggml.c: ggml's types. In: bytes of blocks. Out: their values as a graph of shifts, masks and products,
+ * so that a matrix product reads the blocks themselves. A block is one row of a u8 tensor, and its fields
+ * are slices of it. Each product is computed in f32, as in ggml's reference. */
 #include "ggml_types.h"
 #include "io_private.h"
 
@@ -36,7 +36,8 @@ static const GgmlType types[] = {{0, "F32", 1, 4, TG_F32},
                                  {19, "IQ1_S", 256, 50, NO_VALUES},
                                  {21, "IQ3_S", 256, 110, NO_VALUES},
                                  {22, "IQ2_S", 256, 82, NO_VALUES},
-                                 {29, "IQ1_M", 256, 56, NO_VALUES}}; /* of codebooks that are not here */
+                                 /* these need codebooks that are not included */
+                                 {29, "IQ1_M", 256, 56, NO_VALUES}};
 
 const GgmlType *ggml_type(int id) {
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -46,13 +47,14 @@ const GgmlType *ggml_type(int id) {
 
 const char *tg_ggml_type_name(int type) { return ggml_type(type) ? ggml_type(type)->name : NULL; }
 
-/* ---- the words that layouts are written in. b: blocks (m, bytes) */
+/* ---- helpers to describe the layouts of blocks. b: blocks (m, bytes) */
 static TgTensor *bytes(TgTensor *b, int64_t at, int64_t n) {
   return tg_slice(b, 1, at, at + n);
 } /* (m, n) u8 */
 
-/* The f16 at an even place: (m, 1) f32. All of b is read as f16 and then cut, because blocks that lie in a file
- * are f16 there too, which costs nothing; two bytes of each row would have to be put together. */
+/* The f16 at an even place: (m, 1) f32. The whole of b is read as f16 and then sliced. That costs nothing,
+ * because blocks in a file can be viewed as f16 there; taking two bytes of each row would mean combining
+ * them. */
 static TgTensor *half(TgTensor *b, int64_t at) {
   return tg_cast(tg_slice(tg_bitcast(b, TG_F16), 1, at / 2, at / 2 + 1), TG_F32);
 }
@@ -65,7 +67,8 @@ static TgTensor * and (TgTensor * x, int mask) { return tg_bitand_scalar(x, mask
 
 static TgTensor *shr(TgTensor *x, int by) { return by ? tg_shr_scalar(x, by) : x; }
 
-/* x shifted right by 0, by, 2 by .. (n of them) on a new axis: where parts of a byte are different elements. */
+/* x shifted right by 0, by, 2 by .. (n shifts) along a new axis, then masked. Used where parts of a byte
+ * are different elements. */
 static TgTensor *shifts(TgTensor *x, int axis, int n, int by, int mask) {
   TgTensor *each = tg_arange(tg_context(x), 0, n * by, .step = by, .dtype = tg_dtype(x));
   int64_t dims[TG_MAX_RANK];
@@ -74,14 +77,15 @@ static TgTensor *shifts(TgTensor *x, int axis, int n, int by, int mask) {
   return and(tg_shr(tg_unsqueeze(x, axis), tg_reshape(each, tg_ndim(x) + 1, dims)), mask);
 }
 
-/* low ones, then high ones */
+/* the low nibbles, then the high ones */
 static TgTensor *nibbles(TgTensor *x, int axis) { return shifts(x, axis, 2, 4, 15); }
 
 static TgTensor *f32(TgTensor *x) { return tg_cast(x, TG_F32); }
 
 static TgTensor *less(TgTensor *x, double v) { return tg_sub_scalar(f32(x), v); }
 
-/* The values of the codes q, below 16: bytes, which a vector of them can be looked up in. */
+/* The table's values for the codes q, which are below 16. They are bytes, so a vector of them can be
+ * looked up at once. */
 static TgTensor *look_up(TgTensor *q, const int8_t *table) {
   TgContext *ctx = tg_context(q);
   TgTensor *flat = tg_take(tg_from(ctx, table, TG_I8, TG_SHAPE(16)), tg_cast(tg_flatten(q, 0, -1), TG_I32));
@@ -100,7 +104,7 @@ TgTensor *ggml_q3_scales(TgTensor *s) {
   return tg_bitor(low, tg_shl_scalar(high, 4));
 }
 
-/* The 32 bits at an even place, as two numbers of 16 that are shifted: (m, 2, 16) u32. */
+/* The 32 single bits of the word at an even place: two 16-bit numbers, each shifted, (m, 2, 16) u32. */
 static TgTensor *fifth_bits(TgTensor *b, int64_t at) {
   TgTensor *words = tg_slice(tg_bitcast(b, TG_U16), 1, at / 2, at / 2 + 2);
   return shifts(tg_cast(words, TG_U32), 2, 16, 1, 1);
@@ -109,7 +113,7 @@ static TgTensor *fifth_bits(TgTensor *b, int64_t at) {
 const int8_t ggml_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 const int8_t ggml_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}; /* doubled */
 
-static TgTensor *legacy(TgTensor *b, int type) { /* 32 elements, d, maybe m, maybe qh, nibbles */
+static TgTensor *legacy(TgTensor *b, int type) { /* 32 elements: d, maybe m, maybe qh, nibbles */
   bool m = type == T_Q4_1 || type == T_Q5_1, five = type == T_Q5_0 || type == T_Q5_1;
   TgTensor *q = nibbles(bytes(b, 2 + 2 * m + 4 * five, 16), 1); /* (m, 2, 16) */
   if (five) q = tg_bitor(tg_cast(q, TG_U32), tg_shl_scalar(fifth_bits(b, 2 + 2 * m), 4));
@@ -136,7 +140,8 @@ static TgTensor *q3_k(TgTensor *b) {
 
 static TgTensor *q45_k(TgTensor *b, bool five) {
   TgTensor *s = bytes(b, 4, 12), *q = tg_reshape(bytes(b, five ? 48 : 16, 128), TG_SHAPE(-1, 4, 32));
-  q = shaped(nibbles(q, 2), 8, 1, 32); /* (m, 4, 2, 32): per 64 the low nibbles, then the high ones */
+  /* (m, 4, 2, 32): for each 64 elements the low nibbles, then the high ones */
+  q = shaped(nibbles(q, 2), 8, 1, 32);
   if (five) q = tg_bitor(q, tg_shl_scalar(shaped(shifts(bytes(b, 16, 32), 1, 8, 1, 1), 8, 1, 32), 4));
   TgTensor *d = tg_mul(half(b, 0), f32(ggml_six_bits(s, 0))),
            *m = tg_mul(half(b, 2), f32(ggml_six_bits(s, 1)));
@@ -164,7 +169,7 @@ static TgTensor *iq4_xs(TgTensor *b) {
   return tg_mul(shaped(tg_mul(half(b, 0), scale), 8, 1, 1), shaped(q, 8, 1, 32));
 }
 
-/* below e = 2 a denormal, all bits of which are in the mantissa */
+/* 2^(e - 128). Below e = 2 the result is a denormal, which has its only bit in the mantissa. */
 TgTensor *ggml_powers(TgTensor *e) {
   TgTensor *first = tg_full_i64(tg_context(e), TG_SCALAR, 0x200000, TG_U32);
   e = tg_cast(e, TG_U32);
@@ -177,7 +182,7 @@ static TgTensor *mxfp4(TgTensor *b) {
                 tg_reshape(look_up(nibbles(bytes(b, 1, 16), 1), ggml_e2m1), TG_SHAPE(-1, 32)));
 }
 
-static TgTensor *nvfp4(TgTensor *b) { /* scales without a sign: four bits of exponent, three of mantissa */
+static TgTensor *nvfp4(TgTensor *b) { /* unsigned scales: four bits of exponent, three of mantissa */
   TgTensor *u = bytes(b, 0, 4), *none = tg_eq_scalar(u, 0x7f);
   TgTensor *scale = tg_mul_scalar(f32(tg_bitcast(and(u, 0x7f), TG_FP8E4M3)), 0.5);
   scale = tg_where(none, tg_zeros_like(scale), scale);
@@ -186,7 +191,8 @@ static TgTensor *nvfp4(TgTensor *b) { /* scales without a sign: four bits of exp
       shaped(look_up(nibbles(tg_reshape(bytes(b, 4, 32), TG_SHAPE(-1, 4, 8)), 2), ggml_e2m1), 4, 1, 16));
 }
 
-/* Five digits to base 3 in a byte, as a fraction of 256: digit n is the top of byte * 3^n. */
+/* Each byte holds n (up to five) base-3 digits as a fraction of 256: digit k is the integer part of 3
+ * (byte * 3^k mod 256) / 256. */
 static TgTensor *digits(TgTensor *x, int n) {
   static const int power[] = {1, 3, 9, 27, 81};
   TgTensor *parts[5];
@@ -196,7 +202,8 @@ static TgTensor *digits(TgTensor *x, int n) {
   return tg_reshape(tg_stack(parts, n, 1), TG_SHAPE(-1, n * tg_dim(x, 1)));
 }
 
-static TgTensor *tq1_0(TgTensor *b) { /* qs[48]: 32 bytes of 5 digits, 16 of 5; qh[4] of 4 */
+/* qs[48]: 32 bytes of 5 digits and 16 bytes of 5; qh[4]: 4 bytes of 4 digits */
+static TgTensor *tq1_0(TgTensor *b) {
   TgTensor *q = tg_cat(
       TG_TENSORS(digits(bytes(b, 0, 32), 5), digits(bytes(b, 32, 16), 5), digits(bytes(b, 48, 4), 4)), 1);
   return tg_mul(half(b, 52), less(q, 1));

@@ -1,6 +1,7 @@
-/* ggml_encode.c: values as ggml's blocks. In: floats. Out: the bytes that ggml.c decodes. Scales are looked
- * for: of several that put the largest value near the end of the range, refitted by least squares, the one
- * with the smallest squared error; so what was decoded from blocks with one scale gets its blocks back. */
+/* ggml_encode.c: values as ggml's blocks. In: floats. Out: the bytes that ggml.c decodes. Scales are
+ * searched for: several are tried that put the largest value near the end of the range, each is refitted
+ * by least squares, and the one with the smallest squared error is taken. Values that were decoded from
+ * blocks with one scale are therefore encoded to the same blocks again. */
 #include "io_private.h"
 #include "ggml_types.h"
 #include <math.h>
@@ -38,7 +39,7 @@ static void put16(uint8_t *to, uint16_t v) {
   to[1] = (uint8_t)(v >> 8);
 }
 
-/* puts v as f16; returns what is read again */
+/* Stores v as f16 and returns the stored value as a float. */
 static float put_f16(uint8_t *to, float v) {
   uint16_t h = f16_of(v);
   put16(to, h);
@@ -51,7 +52,7 @@ static int rounded(float v, int lo, int hi) {
   return r < (float)lo ? lo : r > (float)hi ? hi : (int)r;
 }
 
-/* x of n values as d q, lo <= q <= hi (lo < 0): d. 0: all are 0. */
+/* Approximates n values x by d q, lo <= q <= hi (lo < 0), and returns d. 0: all values are 0. */
 static float fit_scale(const float *x, int n, int lo, int hi) {
   float most = 0;
   for (int i = 0; i < n; i++)
@@ -60,7 +61,8 @@ static float fit_scale(const float *x, int n, int lo, int hi) {
   double best = -1;
   float scale = 0;
   for (int k = -10; k <= 10; k++) {
-    float inverse = ((float)lo + 0.1f * (float)k) / most; /* the largest value goes to the longer end */
+    /* the largest value is mapped to the longer end of the range */
+    float inverse = ((float)lo + 0.1f * (float)k) / most;
     double xq = 0, qq = 0;
     for (int i = 0; i < n; i++) {
       double q = rounded(x[i] * inverse, lo, hi);
@@ -90,7 +92,7 @@ static double line_error(const float *x, int n, int most, Line l, double sums[4]
   return error;
 }
 
-/* x of n values as d q + m, 0 <= q <= most; below: m may not be above 0. */
+/* Approximates n values x by d q + m, 0 <= q <= most. below: m may not be above 0. */
 static Line fit_line(const float *x, int n, int most, bool below) {
   float lo = x[0], hi = x[0];
   for (int i = 1; i < n; i++)
@@ -125,7 +127,8 @@ static void q8_0(const float *x, uint8_t *to) {
     to[2 + i] = (uint8_t)(int8_t)(most > 0 ? rounded(x[i] * (127 / most), -127, 127) : 0);
 }
 
-/* q of 4 bits, the two halves of a block in the halves of 16 bytes */
+/* 4-bit numbers q: the first half of a block is in the low halves of 16 bytes, the second in the high
+ * halves */
 static void put_nibbles(const uint8_t *q, uint8_t *to) {
   for (int i = 0; i < 16; i++)
     to[i] = (uint8_t)((q[i] & 15) | (q[i + 16] & 15) << 4);
@@ -176,8 +179,8 @@ static void q5_1(const float *x, uint8_t *to) {
   put_nibbles(q, to + 8);
 }
 
-/* ---- blocks of 256: each piece of them has a scale of few bits, in units of the block's */
-/* The whole numbers of a scale and of a minimum near those that were found that do best together. */
+/* ---- blocks of 256: each piece of them has a scale of few bits, in units of the block's scale */
+/* Near the scale and minimum that were found, searches for the pair of whole numbers with the least error. */
 static void near_line(const float *x, int piece, int most, int unit, const float by[2], Line l,
                       uint8_t *scale, uint8_t *least) {
   int s = by[0] > 0 ? rounded(l.d / by[0], 0, unit) : 0, m = by[1] > 0 ? rounded(-l.m / by[1], 0, unit) : 0;
@@ -193,7 +196,8 @@ static void near_line(const float *x, int piece, int most, int unit, const float
     }
 }
 
-/* Pieces as lines: scales and minima, and q by them. most: the largest q; unit: the largest scale. */
+/* Encodes the pieces as lines: their scales and minima, and q with them. most: the largest q; unit: the
+ * largest scale. */
 static void lines256(const float *x, int piece, int most, int unit, uint8_t *d, uint8_t *dmin, uint8_t *scale,
                      uint8_t *least, uint8_t q[256]) {
   Line l[16];
@@ -213,7 +217,7 @@ static void lines256(const float *x, int piece, int most, int unit, uint8_t *d, 
   }
 }
 
-/* Pieces of 16 as multiples of a scale; both scales and q have signs. */
+/* Encodes pieces of 16 as multiples of a scale; both the scales and q are signed. */
 static void scales256(const float *x, int half, int unit, uint8_t *d, int scale[16], uint8_t q[256]) {
   float s[16], most = 0;
   for (int i = 0; i < 16; i++) {
@@ -229,7 +233,7 @@ static void scales256(const float *x, int half, int unit, uint8_t *d, int scale[
   }
 }
 
-/* 2 bits of each: of a half of 128, elements 32 apart share a byte */
+/* 2 bits of each number; in each half of 128, elements 32 apart share a byte */
 static void put_pairs(const uint8_t *q, uint8_t *to) {
   for (int i = 0; i < 64; i++) {
     const uint8_t *of = q + i / 32 * 128 + i % 32;
@@ -261,7 +265,7 @@ static void q3_k(const float *x, uint8_t *to) {
   }
 }
 
-/* Eight scales and eight minima of 6 bits in 12 bytes. */
+/* Packs eight scales and eight minima of 6 bits into 12 bytes. */
 static void put_sixes(const uint8_t *scale, const uint8_t *least, uint8_t *to) {
   for (int i = 0; i < 4; i++) {
     to[i] = (uint8_t)((scale[i] & 63) | (scale[i + 4] >> 4) << 6);
@@ -270,7 +274,7 @@ static void put_sixes(const uint8_t *scale, const uint8_t *least, uint8_t *to) {
   }
 }
 
-/* 4 bits of each: of 64, elements 32 apart share a byte */
+/* 4 bits of each number; in each 64, elements 32 apart share a byte */
 static void put_fours(const uint8_t *q, uint8_t *to) {
   for (int i = 0; i < 128; i++) {
     const uint8_t *of = q + i / 32 * 64 + i % 32;
@@ -299,7 +303,7 @@ static void q6_k(const float *x, uint8_t *to) {
   int scale[16];
   uint8_t q[256];
   scales256(x, 32, 128, to + 208, scale, q);
-  for (int i = 0; i < 128; i++) { /* of a half of 128, elements 64 apart share a byte */
+  for (int i = 0; i < 128; i++) { /* in each half of 128, elements 64 apart share a byte */
     const uint8_t *of = q + i / 64 * 128 + i % 64;
     to[i] = (uint8_t)((of[0] & 15) | (of[64] & 15) << 4);
   }
@@ -318,7 +322,7 @@ static void f16(const float *x, uint8_t *to) { put16(to, f16_of(*x)); }
 
 static void bf16(const float *x, uint8_t *to) { put16(to, bf16_of(*x)); }
 
-/* by the numbers of the types in ggml.c */
+/* the numbers are those of the types in ggml.c */
 static const struct {
   int type;
   void (*put)(const float *x, uint8_t *to); /* one block */

@@ -1,8 +1,8 @@
-/* ggml_types.h: what the gguf reader must know of a type: its blocks. */
+/* ggml_types.h: what the gguf reader must know of ggml's types: the sizes of their blocks. */
 #ifndef TG_GGML_TYPES_H
 #define TG_GGML_TYPES_H
 #include "tg.h"
-#define NO_VALUES ((TgDType)-1) /* blocks that are known, values that are not */
+#define NO_VALUES ((TgDType)-1) /* the type's blocks are known, but their values cannot be computed */
 
 enum {
   T_Q4_0 = 2,
@@ -25,7 +25,7 @@ enum {
   T_Q2_0
 };
 
-/* elements and bytes of a block; dtype 0: quantised */
+/* block: elements of a block; nbytes: bytes of a block; dtype 0: quantised */
 typedef struct GgmlType {
   int id;
   const char *name;
@@ -34,12 +34,14 @@ typedef struct GgmlType {
 } GgmlType;
 
 const GgmlType *ggml_type(int id); /* NULL: unknown */
-/* Q4_K and Q5_K: of 12 bytes, s u8 (m, 12), the eight scales (which 0) or minima (1) of 6 bits: u8 (m, 8). */
+/* Q4_K and Q5_K: takes the 12 bytes, u8 (m, 12), and returns the eight 6-bit scales (which 0) or minima
+ * (which 1), u8 (m, 8). */
 TgTensor *ggml_six_bits(TgTensor *s, int which);
 TgTensor *
-ggml_q3_scales(TgTensor *s); /* Q3_K: of 12 bytes, the sixteen scales, 32 above what they are: u8 (m, 16) */
+ggml_q3_scales(TgTensor *s); /* Q3_K: from 12 bytes the sixteen scales, each with 32 added, u8 (m, 16) */
 TgTensor *
-ggml_xs_scales(TgTensor *b);        /* IQ4_XS: of blocks, the eight scales, 32 above what they are: (m, 8) */
+ggml_xs_scales(TgTensor *b);        /* IQ4_XS: from the blocks the eight scales, each with 32 added, (m, 8) */
 TgTensor *ggml_powers(TgTensor *e); /* MXFP4: 2^(e - 128), f32 */
-extern const int8_t ggml_nl[16], ggml_e2m1[16]; /* what codes of IQ4_NL and IQ4_XS, and of MXFP4, stand for */
+/* the values of the codes of IQ4_NL and IQ4_XS, and of MXFP4 */
+extern const int8_t ggml_nl[16], ggml_e2m1[16];
 #endif

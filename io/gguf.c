@@ -1,6 +1,6 @@
-/* gguf.c: gguf files, versions 2 and 3. In: the file's bytes. Out: a map of key-values and a map of tensors.
- * Every count is held against the bytes that are left before anything is made for it; all of the header is
- * checked before a tensor exists. */
+/* gguf.c: gguf files, versions 2 and 3. In: the file's bytes. Out: a map of key-values, a map of tensors
+ * and a map of their places. Every count is checked against the bytes that are left before memory is
+ * reserved for it, and the whole header is checked before a tensor is made. */
 #include "io_private.h"
 #include "ggml_types.h"
 #include <stdio.h>
@@ -130,7 +130,7 @@ static bool value_of(Reader *r, uint32_t type, TgValue *v) {
   return doc_tensor(r->d, v, source_view(r->s, at, kinds[of].d, 1, &(int64_t){(int64_t)count}));
 }
 
-/* Offsets are checked to follow each other, so no two tensors share bytes and none is left out. */
+/* Offsets must follow each other, so that no two tensors share bytes and no bytes are skipped. */
 static bool info_of(Reader *r, Info *t, uint64_t *expect, uint64_t alignment) {
   uint64_t n, k, bytes_;
   uint32_t rank, type;
@@ -140,7 +140,7 @@ static bool info_of(Reader *r, Info *t, uint64_t *expect, uint64_t alignment) {
   t->len = n;
   t->n = (int)rank;
   t->nelem = 1;
-  for (uint32_t i = 0; i < rank; i++) { /* innermost first */
+  for (uint32_t i = 0; i < rank; i++) { /* the file has the innermost size first */
     if (!take_u64(r, &k)) return false;
     if (!k || k > INT64_MAX) return bad(r, "a size that cannot be");
     t->dims[rank - 1 - i] = (int64_t)k;
@@ -164,7 +164,7 @@ static bool info_of(Reader *r, Info *t, uint64_t *expect, uint64_t alignment) {
   return *expect >= end || bad(r, "the data is too long");
 }
 
-/* Magic, version and counts; the tree is made for as many entries. */
+/* Reads magic, version and counts, and makes maps with that many entries. */
 static bool header_read(Reader *r, uint64_t *kv, uint64_t *tensors) {
   const Source *s = r->s;
   TgValue *root = &r->d->root;
@@ -177,7 +177,7 @@ static bool header_read(Reader *r, uint64_t *kv, uint64_t *tensors) {
                    version & 0xffff ? "version %u is not read here" : "a big-endian file, version 0x%08x",
                    version);
   if (!take_u64(r, tensors) || !take_u64(r, kv)) return false;
-  /* the shortest ones */
+  /* 13 and 24: an entry takes at least this many bytes */
   if (*kv > (s->n - r->at) / 13 || *tensors > (s->n - r->at) / 24)
     return bad(r, "more entries than the file has room for");
   return doc_items(r->d, root, TG_KIND_MAP, 3) && doc_string(r->d, &root->u.at[0], "kv", 2) &&
@@ -188,7 +188,7 @@ static bool header_read(Reader *r, uint64_t *kv, uint64_t *tensors) {
          doc_items(r->d, &root->u.at[5], TG_KIND_MAP, *tensors);
 }
 
-/* Entry i of the key-value pairs, into k[0] and k[1]. */
+/* Reads key-value pair i into k[0] and k[1]. */
 static bool pair_read(Reader *r, uint64_t i, TgValue *k, Index *names, uint64_t *alignment) {
   const char *key = NULL;
   uint32_t type;
@@ -218,7 +218,7 @@ static bool infos_read(Reader *r, Info *info, uint64_t tensors, uint64_t alignme
   return true;
 }
 
-/* A tensor and its name, into k[1] and k[0]. What has no values here is there by its name alone. */
+/* Writes a tensor's name to k[0] and the tensor to k[1]. A type without values has only its name. */
 static bool tensor_made(Reader *r, const Info *t, uint64_t data, TgValue *k) {
   const Source *s = r->s;
   if (data < r->at || !inside(data, t->offset, s->n) || !inside(data + t->offset, t->nbytes, s->n))
@@ -232,7 +232,7 @@ static bool tensor_made(Reader *r, const Info *t, uint64_t data, TgValue *k) {
   return doc_tensor(r->d, k + 1, tg_reshape(tg_ggml_data_to_tensor(b, t->nelem, t->type->id), t->n, t->dims));
 }
 
-/* Its name, and where its bytes are in the file: {type, offset, nbytes}. */
+/* Writes a tensor's name and the place of its bytes in the file: {type, offset, nbytes}. */
 static bool place_made(Reader *r, const Info *t, uint64_t data, TgValue *k) {
   const uint64_t numbers[] = {(uint64_t)t->type->id, data + t->offset, t->nbytes};
   if (!doc_string(r->d, k, t->name, t->len) || !doc_items(r->d, k + 1, TG_KIND_LIST, 3)) return false;
@@ -276,9 +276,9 @@ static TgValue *load(TgTensor *file, const char *path) {
   return ok ? &d->root : NULL;
 }
 
-/* ---- split models: <stem>-00001-of-0000n.gguf and so on. The names are made here, of the path that was
- * given: no file says where to look. */
-enum { TAIL = 20 }; /* of a path: "-00001-of-00003.gguf" */
+/* ---- split models: <stem>-00001-of-0000n.gguf and so on. The names are derived from the path that was
+ * given; no file says where to look. */
+enum { TAIL = 20 }; /* length of the end of a path: "-00001-of-00003.gguf" */
 
 static const char *tail_of(char tail[32], int64_t i, int64_t n) {
   return snprintf(tail, 32, "-%05d-of-%05d.gguf", (int)i, (int)n), tail;
@@ -293,7 +293,7 @@ static bool part_is(TgContext *ctx, const TgValue *v, const char *path, int64_t 
                   (long long)no + 1, (long long)count, (long long)i + 1, (long long)n);
 }
 
-/* the tensors of all parts in the map of the first */
+/* Puts the tensors of all parts into the map of the first. */
 static bool joined(TgContext *ctx, Doc *first, int64_t n) {
   size_t total = 0, at = 0;
   Index names = {0};
@@ -302,7 +302,7 @@ static bool joined(TgContext *ctx, Doc *first, int64_t n) {
   for (Doc *d = first; d; d = d->more)
     total += tg_value_count(tg_value_get(&d->root, "tensors"));
   ok = doc_items(first, &all, TG_KIND_MAP, total);
-  /* the list has the last part behind the first */
+  /* the list has the last part directly after the first */
   Doc **parts = ok ? tg_alloc(ctx, (size_t)n * sizeof *parts) : NULL;
   ok = parts != NULL;
   int64_t k = n;

@@ -1,8 +1,8 @@
-/* hf.c: language models as Hugging Face has them, a folder. In: config.json, safetensors (in shards, where
+/* hf.c: a folder of a language model as Hugging Face has it. In: config.json, safetensors (in shards if
  * model.safetensors.index.json lists them), tokenizer.json, tokenizer_config.json. Out: the tree that a
- * gguf file of the same model would give, so that whoever reads that reads this: names and numbers are
- * translated here, by the tables below. What would change what the model says and has no translation is
- * refused by name. */
+ * gguf file of the same model would give, so that code that reads such a tree also reads these folders.
+ * Names and numbers are translated here, by the tables below. A setting that would change the model's
+ * results and has no translation is refused by name. */
 #include "hf_private.h"
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ bool hf_kv_bool(HfFolder *f, const char *key, bool v) {
   return to != NULL;
 }
 
-static bool hf_kv_real(HfFolder *f, const char *key, double v) {
+bool hf_kv_real(HfFolder *f, const char *key, double v) {
   TgValue *to = hf_pair_put(f, &f->kv, key);
   if (to) *to = (TgValue){.kind = TG_KIND_FLOAT, .u.f = v};
   return to != NULL;
@@ -78,7 +78,7 @@ bool hf_is_there(const HfFolder *f, const char *name) {
   return file != NULL;
 }
 
-/* *to NULL: there is none, which is an error where it must be there. flags: of jansson. */
+/* If there is no such file, *to stays NULL, which is an error if must. flags: of jansson. */
 bool hf_json_read(const HfFolder *f, const char *name, bool must, size_t flags, json_t **to) {
   char path[LONGEST_PATH];
   json_error_t e;
@@ -91,7 +91,7 @@ bool hf_json_read(const HfFolder *f, const char *name, bool must, size_t flags, 
 }
 
 /* ---- numbers */
-/* What model_type says. */
+/* What each model_type implies. */
 static const HfType types[] = {
     {.type = "llama", .arch = "llama", .act = "silu", .halves = true},
     {.type = "mistral", .arch = "llama", .act = "silu", .halves = true},
@@ -186,8 +186,8 @@ static const HfType types[] = {
      .halves = true,
      .names = hf_names_of_gemma}};
 
-/* What must be so where a file says it, since nothing here can be otherwise: a number, a bool, or how long a
- * list is. */
+/* Settings that must have this value if the file has them, because no other value is supported: a number,
+ * a bool, or the length of a list. */
 typedef struct Fixed {
   const char *key;
   double value;
@@ -220,7 +220,7 @@ static const Fixed fixed_of_encoders[] = {{"is_decoder", 0},
                                           {"rotary_emb_scale_base", 0}};
 
 typedef struct Number {
-  const char *hf, *gguf; /* "%s" of gguf: the architecture */
+  const char *hf, *gguf; /* gguf: the key after the architecture's name */
   bool real;
 } Number;
 
@@ -328,7 +328,7 @@ static bool fixed_hold(const HfFolder *f) {
   return true;
 }
 
-/* What some leave out: GPT-2's inner size, and whether the shares of experts add up to 1. */
+/* Values that some files leave out: GPT-2's inner size, and whether the shares of experts add up to 1. */
 static bool defaults_put(HfFolder *f) {
   char key[128];
   const json_t *width = json_object_get(f->config, "n_embd"), *inner = json_object_get(f->config, "n_inner"),
@@ -349,7 +349,7 @@ static bool defaults_put(HfFolder *f) {
   return !json_is_boolean(norm) || hf_kv_bool(f, key_of(f, "expert_weights_norm", key), json_is_true(norm));
 }
 
-/* Which layers have a window. */
+/* Writes which layers have a window. */
 static bool layers_put(HfFolder *f, const json_t *kinds) {
   char key[128];
   size_t n = json_array_size(kinds), i;
@@ -368,8 +368,8 @@ static bool layers_put(HfFolder *f, const json_t *kinds) {
   return ok;
 }
 
-/* The window, of which a file says whether it is used; queries scaled by another number than a head's size.
- */
+/* Writes the window, if the file says that it is used, and the scale of queries if it does not follow from
+ * the size of a head. */
 static bool windows_put(HfFolder *f) {
   char key[128];
   const json_t *window = json_object_get(f->config, "sliding_window"),
@@ -388,7 +388,8 @@ static double real_in(const json_t *o, const char *key, double otherwise) {
   return json_is_number(v) ? json_number_value(v) : otherwise;
 }
 
-/* Llama 3's scaling: what each frequency is divided by, between two lengths of waves a mixture. */
+/* Llama 3's scaling: the number that each frequency is divided by; between two wavelengths it is a
+ * mixture. */
 static bool llama3_put(HfFolder *f, const json_t *s, double base, int64_t rotary) {
   double factor = real_in(s, "factor", 8), low = real_in(s, "low_freq_factor", 1),
          high = real_in(s, "high_freq_factor", 4);
@@ -408,13 +409,13 @@ static bool llama3_put(HfFolder *f, const json_t *s, double base, int64_t rotary
   return ok;
 }
 
-/* Positions that are scaled alike, or by YaRN, whose ramp a file may say. */
+/* Positions that are all scaled alike, or by YaRN, whose ramp a file may specify. */
 static bool scaling_put(HfFolder *f, const json_t *s, const char *type) {
   char key[128];
   double factor = real_in(s, "factor", 1);
   double trained = real_in(f->config, "max_position_embeddings", 0);
   double original = real_in(s, "original_max_position_embeddings", trained);
-  double usual = factor > 1 ? 1 + 0.1 * log(factor) : 1; /* what YaRN multiplies by, where no file says it */
+  double usual = factor > 1 ? 1 + 0.1 * log(factor) : 1; /* YaRN's factor if the file does not specify one */
   bool yarn = !strcmp(type, "yarn");
   double all = real_in(s, "mscale_all_dim", 0), mscale = real_in(s, "mscale", f->type->latent ? all : 0);
   if (yarn && (f->type->latent ? mscale != all || all == 0 : mscale != 0 || all != 0))
@@ -438,7 +439,7 @@ static bool rope_put(HfFolder *f) {
   const json_t *c = f->config, *s = json_object_get(c, "rope_scaling"),
                *p = json_object_get(c, "rope_parameters");
   if (json_object_get(p, "full_attention"))
-    p = json_object_get(p, "full_attention"); /* the others' is the row's */
+    p = json_object_get(p, "full_attention"); /* the other layers' values are in the row of the table */
   if (json_is_object(p)) s = p;
   double base = real_in(p, "rope_theta", real_in(c, "rope_theta", real_in(c, "rotary_emb_base", 10000)));
   double heads = real_in(c, "num_attention_heads", real_in(c, "n_head", 1));
@@ -457,18 +458,18 @@ static bool rope_put(HfFolder *f) {
   if (!strcmp(type, "default")) return true;
   if (!strcmp(type, "llama3")) return llama3_put(f, s, base, rotary);
   double alpha = real_in(s, "alpha", 0);
-  if (!strcmp(type, "dynamic") && alpha > 0) return true; /* base has it */
+  if (!strcmp(type, "dynamic") && alpha > 0) return true; /* base includes it already */
   if (strcmp(type, "linear") && strcmp(type, "yarn"))
     return hf_bad(f, "config.json: rope_scaling of the kind %.40s is not known here", type);
   return scaling_put(f, s, type);
 }
 
-/* ---- numbers that some kinds leave out, or mean otherwise */
+/* ---- numbers that some kinds leave out, or define in another way */
 static void int_set(const HfFolder *f, const char *key, int64_t v) {
   json_object_set_new(f->config, key, json_integer(v));
 }
 
-/* Falcon's, Bloom's: how many keys heads share, and sizes that follow from others. */
+/* For Falcon and Bloom: how many heads share a key, and sizes that follow from other sizes. */
 static void joined_complete(const HfFolder *f) {
   int64_t heads = hf_int_of(f, "num_attention_heads", hf_int_of(f, "n_head", 0));
   int64_t inner =
@@ -493,7 +494,8 @@ static void config_complete(const HfFolder *f) {
 }
 
 /* ---- encoders */
-/* How many texts' positions are left where they are counted from behind the padding, or were trained. */
+/* The number of positions that are left if they are counted from behind the padding, or the number that
+ * was trained. */
 static bool positions_fit(HfFolder *f) {
   json_t *c = f->config, *trained = json_object_get(c, "max_trained_positions");
   json_int_t most = json_integer_value(json_object_get(c, "max_position_embeddings"));
@@ -504,7 +506,7 @@ static bool positions_fit(HfFolder *f) {
   return true;
 }
 
-/* What sentence-transformers makes of a text's tokens, by its files beside the model's. */
+/* How sentence-transformers combines the tokens of a text into one vector, as files beside the model say. */
 static bool pooling_put(HfFolder *f) {
   static const char *const kinds[] = {NULL, "pooling_mode_mean_tokens", "pooling_mode_cls_token",
                                       "pooling_mode_lasttoken"};
@@ -528,7 +530,7 @@ static bool pooling_put(HfFolder *f) {
   return ok;
 }
 
-/* Whether act is one of those that `usual` lists. */
+/* Whether act is one of the names that `usual` lists. */
 static bool is_one_of(const char *act, const char *usual) {
   size_t n = strlen(act);
   for (const char *at = usual; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
@@ -557,24 +559,28 @@ static bool config_put(HfFolder *f) {
 }
 
 /* ---- the whole */
-static bool folder_read(HfFolder *f) {
-  TgValue *root = &f->d->root;
+static bool text_read(HfFolder *f) {
+  f->take = hf_text_take;
   return hf_json_read(f, "config.json", true, 0, &f->config) &&
          hf_json_read(f, "tokenizer.json", false, 0, &f->tokenizer) &&
          hf_json_read(f, "tokenizer_config.json", false, JSON_DECODE_INT_AS_REAL,
-                      &f->about) /* lengths of 1e30 */
-         && config_put(f) && hf_tensors_put(f) && hf_tokenizer_put(f) &&
-         doc_items(f->d, root, TG_KIND_MAP, 2) && doc_string(f->d, &root->u.at[0], "kv", 2) &&
+                      &f->about) /* the file may contain lengths of 1e30 */
+         && hf_text_split(f) && config_put(f) && hf_tensors_put(f) && hf_tokenizer_put(f);
+}
+
+static bool tree_put(HfFolder *f) {
+  TgValue *root = &f->d->root;
+  return doc_items(f->d, root, TG_KIND_MAP, 2) && doc_string(f->d, &root->u.at[0], "kv", 2) &&
          map_put(f, &root->u.at[1], &f->kv) && doc_string(f->d, &root->u.at[2], "tensors", 7) &&
          map_put(f, &root->u.at[3], &f->tensors);
 }
 
-TgValue *tg_hf_load(TgContext *ctx, const char *path) {
+TgValue *hf_tree(TgContext *ctx, const char *path, bool (*read)(HfFolder *f)) {
   if (!ctx || !path) return NULL;
   HfFolder f = {.ctx = ctx, .path = path, .d = doc_new(ctx)};
   bool ok = false;
   if (f.d) TG_SCOPE(ctx) {
-      ok = folder_read(&f);
+      ok = read(&f) && tree_put(&f);
     }
   json_decref(f.config), json_decref(f.tokenizer), json_decref(f.about);
   tg_free(ctx, f.kv.at), tg_free(ctx, f.tensors.at);
@@ -583,6 +589,8 @@ TgValue *tg_hf_load(TgContext *ctx, const char *path) {
   doc_free(f.d);
   return NULL;
 }
+
+TgValue *tg_hf_load(TgContext *ctx, const char *path) { return hf_tree(ctx, path, text_read); }
 #else
 TgValue *tg_hf_load(TgContext *ctx, const char *path) {
   if (ctx && path) ctx_fail(ctx, TG_ERR_VALUE, "hf: %.400s: this build reads no JSON (jansson)", path);

@@ -1,7 +1,7 @@
-/* hf_tensors.c: weights as Hugging Face has them. In: safetensors, in shards where
- * model.safetensors.index.json lists them. Out: tensors by the names of a gguf file of the same model:
- * views of the files, but for experts that are a tensor each, and packed ones in another order, which are
- * put together once, in memory. */
+/* hf_tensors.c: weights as Hugging Face has them. In: safetensors, in shards if
+ * model.safetensors.index.json lists them. Out: tensors under the names of a gguf file of the same model.
+ * They are views of the files, except experts that are a tensor each and packed experts in another order,
+ * which are put together once, in memory. */
 #include "hf_private.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static const HfNamed of_layer[] = {{"input_layernorm", "attn_norm"},
                                    {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
                                    {NULL, NULL}};
 
-/* Of models with norms before and after each part. */
+/* For models with norms before and after each part. */
 const HfNamed hf_names_of_gemma[] = {{"post_attention_layernorm", "post_attention_norm"},
                                      {"pre_feedforward_layernorm", "ffn_norm"},
                                      {"post_feedforward_layernorm", "post_ffw_norm"},
@@ -86,7 +86,7 @@ const HfNamed hf_names_of_phi[] = {
     {"self_attn.dense", "attn_output"}, {"mlp.fc1", "ffn_up"}, {"mlp.fc2", "ffn_down"}, {NULL, NULL}};
 const HfNamed hf_names_of_late[] = {
     {"self_attn.query_layernorm", "attn_q_norm"}, {"self_attn.key_layernorm", "attn_k_norm"}, {NULL, NULL}};
-/* GPT-NeoX's, Falcon's and Bloom's. */
+/* For GPT-NeoX, Falcon and Bloom. */
 const HfNamed hf_names_of_joined[] = {{"attention.query_key_value", "attn_qkv"},
                                       {"attention.dense", "attn_output"},
                                       {"self_attention.query_key_value", "attn_qkv"},
@@ -108,7 +108,7 @@ const HfNamed hf_names_of_gpt2[] = {
     {"ln_2", "ffn_norm"},  {"mlp.c_fc", "ffn_up"},      {"mlp.c_proj", "ffn_down"},
     {NULL, NULL}};
 
-/* Of encoders: BERT's, and nomic's by both of its names. */
+/* For encoders: the names of BERT, and both sets of names of nomic. */
 const HfNamed hf_names_of_bert[] = {{"attention.self.query", "attn_q"},
                                     {"attention.self.key", "attn_k"},
                                     {"attention.self.value", "attn_v"},
@@ -128,7 +128,7 @@ const HfNamed hf_names_of_bert[] = {{"attention.self.query", "attn_q"},
                                     {"post_mlp_layernorm", "layer_output_norm"},
                                     {NULL, NULL}};
 
-/* An expert's matrices, each a tensor of its own. */
+/* The matrices of an expert, if each is a tensor of its own. */
 static const HfNamed of_expert[] = {{"gate_proj.weight", "ffn_gate_exps.weight"},
                                     {"up_proj.weight", "ffn_up_exps.weight"},
                                     {"down_proj.weight", "ffn_down_exps.weight"},
@@ -143,7 +143,7 @@ static const char *named(const HfNamed *table, const char *name, size_t length) 
   return NULL;
 }
 
-/* A name of a layer's tensor: its layer's digits, and what follows them. */
+/* The name of a layer's tensor: the digits of its layer, and what follows them. */
 typedef struct Place {
   const char *layer, *rest;
   int digits;
@@ -169,7 +169,7 @@ static bool name_put(char to[64], const Place *p, const char *part, const char *
   return snprintf(to, 64, "blk.%.*s.%s%s", p->digits, p->layer, part, end) < 64;
 }
 
-/* The name that gguf files have for it; false: none. */
+/* Writes the name that gguf files have for the tensor to `to`. Returns false if there is none. */
 static bool translated(const HfFolder *f, const char *name, char to[64]) {
   Place p;
   const char *plain = named(of_model, name, strlen(name));
@@ -184,7 +184,7 @@ static bool translated(const HfFolder *f, const char *name, char to[64]) {
   return part && name_put(to, &p, part, dot);
 }
 
-/* ---- tensors that are put together when all shards are read */
+/* ---- tensors that are put together after all shards are read */
 static bool part_put(HfFolder *f, const char *name, int64_t index, TgTensor *t) {
   HfPart *at = io_grow(f->ctx, f->part, f->nparts, &f->parts_cap, sizeof *at);
   if (!at) return false;
@@ -201,7 +201,7 @@ void hf_parts_free(HfFolder *f) {
   tg_free(f->ctx, f->part);
 }
 
-/* "mlp.experts.3.up_proj.weight": a part. *is: whether it is one. */
+/* Takes a part such as "mlp.experts.3.up_proj.weight". *is: whether the name is one. */
 static bool expert_take(HfFolder *f, const char *name, TgTensor *t, bool *is) {
   Place p;
   char to[64];
@@ -214,7 +214,7 @@ static bool expert_take(HfFolder *f, const char *name, TgTensor *t, bool *is) {
   return !part || (name_put(to, &p, part, "") && part_put(f, to, strtol(at + 9, NULL, 10), t));
 }
 
-/* "self_attn.q_layernorm.norms.3.weight": the norm of a head, a part too. */
+/* Takes the norm of a single head, "self_attn.q_layernorm.norms.3.weight", which is also a part. */
 static bool head_norm_take(HfFolder *f, const char *name, TgTensor *t, bool *is) {
   static const char *const begins[] = {"self_attn.q_layernorm.norms.", "self_attn.k_layernorm.norms."};
   Place p;
@@ -229,12 +229,12 @@ static bool head_norm_take(HfFolder *f, const char *name, TgTensor *t, bool *is)
   return true;
 }
 
-/* Groups of rows, each some heads' queries, then a key's and a value's: all queries, then all keys, then all
- * values. */
+/* The rows of t are in groups: in each, the queries of some heads, then a key and a value. Returns all
+ * queries, then all keys, then all values. */
 static TgTensor *joined_parted(const HfFolder *f, TgTensor *t) {
   int64_t heads = hf_int_of(f, "num_attention_heads", hf_int_of(f, "n_head", 0));
   int64_t groups = hf_int_of(f, "num_key_value_heads", heads), each = groups > 0 ? heads / groups + 2 : 0;
-  if (each < 3 || tg_dim(t, 0) % (groups * each)) return t; /* its shape says what is wrong */
+  if (each < 3 || tg_dim(t, 0) % (groups * each)) return t; /* a check of its shape reports the error */
   TgTensor *all = tg_unflatten(t, 0, 3, (const int64_t[]){groups, each, tg_dim(t, 0) / (groups * each)}),
            *part[3];
   for (int64_t i = 0; i < 3; i++)
@@ -242,10 +242,10 @@ static TgTensor *joined_parted(const HfFolder *f, TgTensor *t) {
   return tg_cat(part, 3, 0);
 }
 
-/* ---- gpt-oss: of rows the even ones are gates, the odd ones what they multiply */
-enum { GATES, UPS, PACKED = -2 /* a part's number: blocks, then scales */ };
+/* ---- gpt-oss: even rows are gates, odd rows are what the gates multiply */
+enum { GATES, UPS, PACKED = -2 /* index of the parts of a packed matrix: blocks, then scales */ };
 
-/* Every second element of an axis. */
+/* Every second element of an axis, beginning with the element `first`. */
 static TgTensor *every_second(TgTensor *x, int axis, int first) {
   TgTensor *two = tg_unflatten(x, axis, 2, (const int64_t[]){tg_dim(x, axis) / 2, 2});
   return tg_squeeze(tg_slice(two, axis + 1, first, first + 1), axis + 1);
@@ -257,7 +257,7 @@ static bool two_put(HfFolder *f, const Place *p, const char *end, TgTensor *gate
          name_put(to, p, "ffn_up_exps", end) && hf_tensor_put(f, to, up);
 }
 
-/* What a tensor of all experts is: its matrix, and whether it is values, biases, or packed values. */
+/* What a tensor of all experts holds: values, biases, or packed values as blocks or scales. */
 typedef enum OssEnd { OSS_VALUES, OSS_BIAS, OSS_BLOCKS, OSS_SCALES, OSS_NONE } OssEnd;
 
 static OssEnd oss_end(const Place *p, bool *both) {
@@ -273,7 +273,7 @@ static OssEnd oss_end(const Place *p, bool *both) {
   return OSS_NONE;
 }
 
-/* Experts of all in one tensor: values (experts, in, out), biases (experts, out), or packed ones. *is:
+/* Takes a tensor of all experts: values (experts, in, out), biases (experts, out), or packed values. *is:
  * whether it is such a tensor. */
 static bool oss_take(HfFolder *f, const char *name, TgTensor *t, bool *is) {
   Place p;
@@ -295,8 +295,8 @@ static bool oss_take(HfFolder *f, const char *name, TgTensor *t, bool *is) {
   return two_put(f, &p, kind, every_second(t, 1, GATES), every_second(t, 1, UPS));
 }
 
-/* MXFP4 as gguf files have it, (.., 17) bytes, of blocks (.., 16) and their exponents (..): there byte i has
- * elements 2i and 2i + 1, here i and i + 16. */
+/* Makes MXFP4 as gguf files have it, (.., 17) bytes, from blocks (.., 16) and their exponents (..). In the
+ * blocks byte i has elements 2i and 2i + 1; in the result it has elements i and i + 16. */
 static TgTensor *blocks_of(TgTensor *blocks, TgTensor *scales) {
   int64_t dims[8];
   int n = tg_ndim(blocks);
@@ -310,7 +310,7 @@ static TgTensor *blocks_of(TgTensor *blocks, TgTensor *scales) {
   return tg_cat((TgTensor *[]){tg_unsqueeze(scales, -1), bytes}, 2, -1);
 }
 
-/* A copy in memory, kept with the tree. */
+/* Adds a copy in memory, which is kept with the tree. */
 static bool copy_put(HfFolder *f, const char *name, TgTensor *t) {
   t = tg_contiguous(t);
   return t && !tg_realize(t) && hf_tensor_put(f, name, t);
@@ -328,7 +328,7 @@ static bool values_put(HfFolder *f, const char *name, TgTensor *bytes) {
          hf_tensor_put(f, name, tg_reshape(tg_ggml_data_to_tensor(bytes, nelem, mxfp4), n, dims));
 }
 
-/* Packed values of a matrix, or of two whose rows take turns. */
+/* Adds the packed values of one matrix, or of two matrices with alternating rows. */
 static bool packed_put(HfFolder *f, const char *name, TgTensor *blocks, TgTensor *scales) {
   bool fits = tg_ndim(blocks) == 4 && tg_ndim(scales) == 3 && tg_dim(blocks, 3) == 16 &&
               tg_dtype(blocks) == TG_U8 && tg_dtype(scales) == TG_U8;
@@ -353,7 +353,7 @@ static int by_name(const void *a, const void *b) {
   return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-/* n parts of one name: an expert each, or blocks and scales. */
+/* Joins n parts of one name: an expert each, or blocks and scales. */
 static bool parts_join(HfFolder *f, const HfPart *p, size_t n) {
   TgTensor **each = tg_alloc(f->ctx, n * sizeof *each);
   int64_t first = p->index < 0 ? PACKED : 0;
@@ -383,9 +383,9 @@ static bool parts_put(HfFolder *f) {
   return ok;
 }
 
-/* ---- one tensor of a file */
-/* Of an encoder: heads that complete texts, and, unless it ranks them, what the first token becomes for
- * that. */
+/* ---- a single tensor of a file */
+/* Tensors of an encoder that are not used: heads that complete texts and, unless the model ranks texts,
+ * the layer that is applied to the first token for that. */
 static bool is_unread(const HfFolder *f, const char *name) {
   static const char *const begins[] = {"embeddings.position_ids", "cls.", "lm_head."};
   if (!f->type->encoder) return false;
@@ -394,13 +394,13 @@ static bool is_unread(const HfFolder *f, const char *name) {
   return !f->ranks && !strncmp(name, "pooler.", 7);
 }
 
-/* What a file has besides: heads that are the table of tokens, and constants. */
+/* Tensors that a file has in addition: heads that are the same as the token table, and constants. */
 static bool is_passed_over(const HfFolder *f, const char *name) {
   Place p;
   if (is_unread(f, name)) return true;
   if (hf_int_of(f, "num_nextn_predict_layers", 0) > 0 && place_of(name, &p) &&
       strtol(p.layer, NULL, 10) >= hf_int_of(f, "num_hidden_layers", 0))
-    return true; /* it predicts further tokens */
+    return true; /* it predicts tokens beyond the next one */
   bool tied = json_is_true(json_object_get(f->config, "tie_word_embeddings"));
   bool constant = (f->type->columns || f->type->joined) && place_of(name, &p) &&
                   (!strcmp(p.rest, "attn.bias") || !strcmp(p.rest, "attn.masked_bias") ||
@@ -408,9 +408,11 @@ static bool is_passed_over(const HfFolder *f, const char *name) {
   return (tied && !strcmp(name, "lm_head.weight")) || constant || strstr(name, "rotary_emb.inv_freq");
 }
 
-static bool tensor_take(HfFolder *f, const char *name, TgTensor *t) {
-  char to[64];
+bool hf_text_take(HfFolder *f, const char *name, TgTensor *t) {
+  char to[64], own[128];
   bool is = false;
+  if (f->sees && !hf_text_name(name, own)) return true;
+  if (f->sees) name = own;
   if (f->type->encoder && !strncmp(name, "bert.", 5)) name += 5;
   if (f->type->encoder && !strncmp(name, "roberta.", 8)) name += 8;
   if (is_passed_over(f, name)) return true;
@@ -439,13 +441,13 @@ static bool shard_read(HfFolder *f, const char *name) {
   for (size_t i = 0; ok && i < tg_state_count(s); i++) {
     const char *tensor = NULL;
     TgTensor *t = tg_state_at(s, i, &tensor);
-    TG_SCOPE(f->ctx) { ok = tensor_take(f, tensor, tg_reshape(t, tg_ndim(t), tg_shape(t))); }
+    TG_SCOPE(f->ctx) { ok = f->take(f, tensor, tg_reshape(t, tg_ndim(t), tg_shape(t))); }
   }
   tg_state_free(s);
   return ok;
 }
 
-/* Each shard that the index names, once. */
+/* Reads each shard that the index names, once. */
 static bool shards_read(HfFolder *f) {
   json_t *index = NULL, *seen = json_object();
   const char *name;

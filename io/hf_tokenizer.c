@@ -1,6 +1,6 @@
 /* hf_tokenizer.c: tokenizers as Hugging Face has them. In: tokenizer.json, tokenizer_config.json. Out: the
- * key-values tokenizer.ggml.* of a gguf file of the same model: kinds, vocabulary, merges or scores,
- * patterns, what begins and ends a text. */
+ * key-values tokenizer.ggml.* of a gguf file of the same model: kind, vocabulary, merges or scores,
+ * patterns, and the tokens that begin and end a text. */
 #include "hf_private.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ enum { LARGEST_VOCABULARY = 1 << 22 };
 /* ---- the tokenizer */
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER, UNUSED, BYTE }; /* tokenizer.ggml.token_type */
 
-/* What tokenizer.json speaks of, and what gguf files call it. */
+/* The kinds of tokenizers that tokenizer.json describes; `kinds` has their names in gguf files. */
 typedef enum Kind { BYTE_PAIRS, PIECE_PAIRS, UNIGRAMS, WORDS } Kind;
 
 static const char *const kinds[] = {"gpt2", "llama", "t5", "bert"};
@@ -37,7 +37,7 @@ static bool has_kind(const json_t *v, const char *type) {
   return false;
 }
 
-/* The part of that kind, or NULL. */
+/* The pre-tokenizer of that type within v, or NULL. */
 static const json_t *part_of(const json_t *v, const char *type) {
   size_t k;
   json_t *each;
@@ -57,7 +57,7 @@ static bool token_put(HfFolder *f, Vocabulary *v, const char *text, const json_t
   return true;
 }
 
-/* One above the largest number of a token; 0: an error */
+/* One more than the largest token number; 0: an error */
 static size_t tokens_count(const HfFolder *f) {
   const char *text;
   json_t *id, *added, *vocab = json_object_get(json_object_get(f->tokenizer, "model"), "vocab");
@@ -73,7 +73,7 @@ static size_t tokens_count(const HfFolder *f) {
   return most < 0 || most >= LARGEST_VOCABULARY ? 0 : (size_t)most + 1;
 }
 
-/* A list of [text, score]; a token's number is where it stands. */
+/* Reads a list of [text, score]; the number of a token is its place in the list. */
 static bool scored_read(HfFolder *f, Vocabulary *v, const json_t *model) {
   json_t *each;
   size_t i;
@@ -114,7 +114,7 @@ static bool tokens_read(HfFolder *f, Vocabulary *v) {
   return true;
 }
 
-/* "a b", or ["a", "b"]: the two texts */
+/* Splits a merge, "a b" or ["a", "b"], into its two texts. Returns false if it is neither. */
 static bool merge_of(const json_t *m, const char **a, size_t *na, const char **b) {
   if (json_is_array(m)) {
     *a = json_string_value(json_array_get(m, 0));
@@ -130,7 +130,7 @@ static bool merge_of(const json_t *m, const char **a, size_t *na, const char **b
   return true;
 }
 
-/* Merges of byte-level pairs as gguf files have them: texts with a blank between. */
+/* Writes the merges of byte-level pairs as gguf files have them: both texts with a blank between. */
 static bool merges_put(HfFolder *f, const json_t *merges) {
   TgValue *to = hf_pair_put(f, &f->kv, "tokenizer.ggml.merges");
   size_t n = json_array_size(merges), i;
@@ -149,7 +149,8 @@ static bool merges_put(HfFolder *f, const json_t *merges) {
   return true;
 }
 
-/* SentencePiece's scores: what is joined first has the highest; what nothing is joined to has the lowest. */
+/* SentencePiece's scores: the earlier a merge, the higher the score of its result; a token that no merge
+ * gives has the lowest score. */
 static bool scores_of(HfFolder *f, const json_t *model, Vocabulary *v) {
   const json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
   size_t i;
@@ -170,7 +171,7 @@ static bool scores_of(HfFolder *f, const json_t *model, Vocabulary *v) {
   return true;
 }
 
-/* Several patterns, one after the other, that have a name: how the first three begin. */
+/* Lists of several patterns that have a name, recognised by the beginnings of the first three. */
 static const struct {
   const char *begin[3], *name;
 } several[] = {
@@ -182,7 +183,8 @@ static const char *regex_of(const json_t *part) {
   return strcmp(type, "Split") ? NULL : hf_text_of(json_object_get(part, "pattern"), "Regex", NULL);
 }
 
-/* The name of a list of patterns, or the only one itself; NULL: there is none, or they are not known. */
+/* The name of a list of patterns, or the pattern itself if there is only one. NULL: there is none, or the
+ * list is unknown. */
 static const char *patterns_of(const json_t *pre, size_t *n) {
   const json_t *list = json_object_get(pre, "pretokenizers");
   const char *regex[8] = {regex_of(pre)};
@@ -200,7 +202,7 @@ static const char *patterns_of(const json_t *pre, size_t *n) {
   return NULL;
 }
 
-/* How texts are cut before tokens are joined: a name, or the pattern itself. */
+/* Writes how a text is split before tokens are merged: a name, or the pattern itself. */
 static bool patterns_put(HfFolder *f) {
   const json_t *pre = json_object_get(f->tokenizer, "pre_tokenizer");
   size_t n = 0;
@@ -211,7 +213,8 @@ static bool patterns_put(HfFolder *f) {
   return hf_kv_text(f, "tokenizer.ggml.pre", pattern) && hf_kv_bool(f, "tokenizer.ggml.ignore_merges", whole);
 }
 
-/* WordPiece: gguf files mark what begins a word, and not, by "##", what goes on with one. */
+/* WordPiece. gguf files mark the beginning of a word, whereas tokenizer.json marks the continuation of
+ * one, by "##". */
 static bool word_put(HfFolder *f, TgValue *to, const char *text) {
   const json_t *model = json_object_get(f->tokenizer, "model");
   const char *on = hf_text_of(model, "continuing_subword_prefix", "##");
@@ -239,7 +242,7 @@ static bool vocabulary_put(HfFolder *f, const Vocabulary *v) {
   return hf_kv_tensor(f, "tokenizer.ggml.token_type", v->type, TG_I32, (int64_t)v->n);
 }
 
-/* The number of a token that is called by its text, or by an object with it. */
+/* Writes the number of a token that is named by its text, or by an object with the text. */
 static bool special_put(HfFolder *f, const Vocabulary *v, const char *name, const char *key) {
   const json_t *t = json_object_get(f->about, name);
   const char *text = json_is_object(t) ? hf_text_of(t, "content", NULL) : json_string_value(t);
@@ -248,7 +251,7 @@ static bool special_put(HfFolder *f, const Vocabulary *v, const char *name, cons
   return hf_kv_int(f, key, -1);
 }
 
-/* What stands for what is unknown: unigrams say it themselves. */
+/* Writes the token for unknown text. Unigram tokenizers give its number themselves. */
 static bool unknown_put(HfFolder *f, const Vocabulary *v) {
   const json_t *id = json_object_get(json_object_get(f->tokenizer, "model"), "unk_id");
   if (v->kind == UNIGRAMS && json_is_integer(id))
@@ -256,7 +259,7 @@ static bool unknown_put(HfFolder *f, const Vocabulary *v) {
   return special_put(f, v, "unk_token", "tokenizer.ggml.unknown_token_id");
 }
 
-/* Whether the post-processor's template puts a token to a text. */
+/* Whether the post-processor's template adds a token to a text. */
 static bool is_put(const HfFolder *f, const char *name) {
   const json_t *t = json_object_get(f->about, name);
   if (json_is_object(t)) t = json_object_get(t, "content");
@@ -267,13 +270,14 @@ static bool is_put(const HfFolder *f, const char *name) {
   return is;
 }
 
-/* Whether a text begins with BOS, or ends with EOS: tokenizer_config.json says so, or the template. */
+/* Whether a text begins with BOS, or ends with EOS: tokenizer_config.json says it, otherwise the template
+ * does. */
 static bool is_added(const HfFolder *f, const char *key, const char *name) {
   const json_t *says = json_object_get(f->about, key);
   return json_is_boolean(says) ? json_is_true(says) : is_put(f, name);
 }
 
-/* The template: a file of its own, a text, or the one of several that is called default. */
+/* Writes the chat template: a file of its own, a text, or the one of several that is named default. */
 static bool template_put(HfFolder *f) {
   char path[LONGEST_PATH];
   json_t *t = json_object_get(f->about, "chat_template"), *each;
@@ -292,7 +296,7 @@ static bool template_put(HfFolder *f) {
   return ok;
 }
 
-/* What begins and ends a text. BERT's files call it otherwise. */
+/* Writes the tokens that begin and end a text. BERT's files have other names for them. */
 static bool ends_put(HfFolder *f, const Vocabulary *v) {
   const json_t *normal = json_object_get(f->tokenizer, "normalizer");
   const json_t *pre = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "Metaspace");
@@ -309,8 +313,8 @@ static bool ends_put(HfFolder *f, const Vocabulary *v) {
          template_put(f);
 }
 
-/* ---- how a text is written before it is cut */
-/* The bytes of base64; how many there are, -1: it is none. */
+/* ---- how a text is changed before it is split */
+/* Decodes base64. Returns the number of bytes, -1 if it is not base64. */
 static int64_t base64_read(const char *s, uint8_t *to) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   uint32_t bits = 0;
@@ -338,7 +342,8 @@ static bool charsmap_put(HfFolder *f, const json_t *part) {
   return ok;
 }
 
-/* A Replace: of runs of blanks, or of the blank that SentencePiece writes otherwise. */
+/* A Replace is known if it replaces runs of blanks, or the blank that SentencePiece writes as another
+ * character. */
 static bool replace_read(HfFolder *f, const json_t *part, bool *one_blank) {
   const json_t *pattern = json_object_get(part, "pattern");
   const char *runs = hf_text_of(pattern, "Regex", ""), *plain = hf_text_of(pattern, "String", "");
@@ -347,7 +352,8 @@ static bool replace_read(HfFolder *f, const json_t *part, bool *one_blank) {
          hf_bad(f, "tokenizer.json: a text written otherwise by '%.60s' is not known here", runs);
 }
 
-/* One part of what is done to a text before unigrams cut it. one_blank: runs of blanks become one. */
+/* Reads one part of the changes that are made to a text before unigrams split it. one_blank: runs of
+ * blanks become one blank. */
 static bool part_read(HfFolder *f, const json_t *part, bool *one_blank) {
   static const char *const plain[] = {"Sequence", "Metaspace", "WhitespaceSplit", "Strip", "Prepend"};
   const char *type = hf_text_of(part, "type", "");
@@ -396,7 +402,7 @@ static bool words_put(HfFolder *f) {
 }
 
 /* ---- the whole */
-/* What each kind has besides its tokens. */
+/* Writes what each kind has in addition to its tokens. */
 static bool kind_put(HfFolder *f, Vocabulary *v) {
   const json_t *model = json_object_get(f->tokenizer, "model");
   if (v->kind == WORDS) return words_put(f);

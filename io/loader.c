@@ -1,8 +1,8 @@
-/* loader.c: batches of a dataset, made ahead. In: a dataset (a count and a function that writes one item).
- * Out: the tensors of each batch, epoch after epoch. Each thread takes the number of the next batch and
- * writes them into a ring of slots; whoever takes batches gets them in that order. Threads touch host memory
- * alone, never a context. Which items a batch has, and each item's random bits, depend on seed and epoch
- * only. */
+/* loader.c: batches of a dataset, made in advance. In: a dataset (a count and a function that writes one
+ * item). Out: the tensors of each batch, epoch after epoch. Each thread takes the number of the next batch
+ * and writes that batch into a ring of slots; batches are taken from the ring in order. Threads use only
+ * host memory, never a context. Which items a batch has, and each item's random bits, depend only on seed
+ * and epoch. */
 #include "io_private.h"
 #include <pthread.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 typedef struct Slot {
   void *at[TG_ITEM_TENSORS];
   bool ready;
-  TgStatus status; /* of its items: the first that failed */
+  TgStatus status; /* of its items: that of the first item that failed */
   int64_t failed;
 } Slot;
 
@@ -20,22 +20,23 @@ struct TgLoader {
   int64_t nelem[TG_ITEM_TENSORS];
   size_t nbytes[TG_ITEM_TENSORS]; /* of an item */
   int64_t batch, batches, nslot;
-  int64_t part, parts; /* of each batch, this many of which are equal, is made */
+  int64_t part, parts; /* only part `part` of `parts` equal parts of each batch is made */
   bool shuffle;
   uint64_t seed;
-  int64_t *order;                   /* of this epoch; NULL: as they stand */
-  TgTensor *given[TG_ITEM_TENSORS]; /* by the last call */
-  pthread_mutex_t lock;             /* of all below */
-  pthread_cond_t work, done;        /* there may be a batch to make; one was made */
-  int64_t epoch, at, claimed;       /* batches that were given, and that somebody makes or has made */
-  int filling;                      /* threads that write a slot */
+  int64_t *order;                   /* order of the items in this epoch; NULL: unchanged */
+  TgTensor *given[TG_ITEM_TENSORS]; /* returned by the last call */
+  pthread_mutex_t lock;             /* guards everything below */
+  pthread_cond_t work, done;        /* there may be a batch to make; a batch was made */
+  /* at: batches that were returned; claimed: batches that are being made or are made */
+  int64_t epoch, at, claimed;
+  int filling; /* number of threads that are writing a slot */
   bool stop;
   Slot *slot;
   pthread_t *thread;
   int nthread;
 };
 
-/* ---- random bits: each word is a hash of what it is for (splitmix64's finisher) */
+/* ---- random bits: each word is a hash of what it is used for (splitmix64's finisher) */
 static uint64_t mixed(uint64_t z) {
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
   z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -61,12 +62,12 @@ static void order_draw(TgLoader *l) {
 }
 
 /* ---- making a batch */
-static int64_t batch_count(const TgLoader *l, int64_t b) { /* the last of an epoch may be smaller */
+static int64_t batch_count(const TgLoader *l, int64_t b) { /* the last batch of an epoch may be smaller */
   int64_t left = l->data.count - b * l->batch;
   return left < l->batch ? left : l->batch;
 }
 
-/* As tg_shard cuts n items. */
+/* Where a part begins, if n items are split as tg_shard does. */
 static int64_t part_begins(const TgLoader *l, int64_t n, int64_t part) {
   int64_t more = n % l->parts;
   return part * (n / l->parts) + (part < more ? part : more);
@@ -86,7 +87,7 @@ static void slot_fill(const TgLoader *l, Slot *s, int64_t b) {
   }
 }
 
-/* The lock is held. false: nothing is to be made now. */
+/* The caller holds the lock. Returns false if there is nothing to make now. */
 static bool make_one(TgLoader *l) {
   if (l->claimed >= l->batches || l->claimed - l->at >= l->nslot) return false;
   int64_t b = l->claimed++;
@@ -147,7 +148,8 @@ static bool slots_new(TgLoader *l) {
   return (l->order = tg_alloc(l->ctx, ((size_t)l->data.count + 1) * sizeof *l->order)) != NULL;
 }
 
-/* Fewer than are asked for where the system has no more. Signals are for the host's own threads. */
+/* Starts fewer threads than requested if the system has no more. Signals are blocked in them, so that the
+ * host's own threads receive them. */
 static bool workers_start(TgLoader *l, int64_t n) {
   sigset_t all, before;
   if (!(l->thread = tg_alloc(l->ctx, (size_t)(n + 1) * sizeof *l->thread))) return false;
@@ -216,7 +218,8 @@ void tg_loader_tell(const TgLoader *l, int64_t *epoch, int64_t *batch) {
   if (batch) *batch = l ? l->at : 0;
 }
 
-/* The lock is held. What threads make of another place is waited for, and forgotten. */
+/* The caller holds the lock. Waits for batches that threads are making for another place, and discards
+ * them. */
 static void go_to(TgLoader *l, int64_t epoch, int64_t batch) {
   l->claimed = l->batches;
   while (l->filling)

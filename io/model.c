@@ -1,8 +1,8 @@
-/* model.c: a model file of any kind. In: a path. Out: its tensors by name. The first bytes tell the kind; a
- * safetensors file has none, so it is what is left. */
+/* model.c: a model file of any format. In: a path. Out: its tensors by name. The first bytes tell the
+ * format: a safetensors file has the '{' of its header at byte 8, and an index of shards begins with '{'. */
 #include "io_private.h"
 
-/* other handles of the same tensors, which may be there under several names */
+/* Adds new handles of the same tensors, because one tensor may have several names. */
 static bool all_of(TgState *to, const TgState *from) {
   const char *name;
   TgTensor *t;

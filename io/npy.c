@@ -1,6 +1,6 @@
 /* npy.c: NumPy's arrays, versions 1 to 3 of the format (numpy.lib.format). In: a file, or a tensor. Out: a
- * view of the file where its bytes are as ours; other byte orders and column-major arrays are permutations of
- * them. */
+ * tensor, or a file. The tensor is a view of the file if its bytes are in this machine's order; other byte
+ * orders and column-major arrays are permutations of such a view. */
 #include "io_private.h"
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,8 @@ static const struct {
 
 enum { NCODES = sizeof codes / sizeof *codes, MAX_HEADER = 1 << 16 };
 
-/* What stands after 'key': in the header, which is a dictionary as Python prints it. */
+/* The text after 'key': in the header, which is a dictionary as Python prints it. Returns NULL if the key
+ * is not there. */
 static const char *field(const char *text, const char *key) {
   char quoted[40];
   snprintf(quoted, sizeof quoted, "'%s':", key);
@@ -117,7 +118,7 @@ TgTensor *tg_npy_load_file(TgContext *ctx, const char *path) {
   return ctx && path ? load(file_tensor(ctx, path), path) : NULL;
 }
 
-/* The header is filled up with blanks to a multiple of 64, as NumPy's is. */
+/* The header is padded with blanks to a multiple of 64 bytes, as NumPy does. */
 static int header_write(const TgTensor *t, const char *code, uint8_t *to, size_t cap) {
   char shape[TG_MAX_RANK * 22] = "";
   size_t k = 0;

@@ -1,7 +1,8 @@
-/* onnx.c: an ONNX model opened and run. In: a file; tensors by name. Out: tensors, lazy as any. A node
- * becomes calls of tg.h, in order. What depends on small constants alone (shapes, axes, indices) is computed
- * in a second context, an interpreter, so that a size is known when an operator asks for it and no kernel is
- * compiled to learn it. What it computes moves to the model's context where a large tensor meets it. */
+/* onnx.c: opens and runs an ONNX model. In: a file; tensors by name. Out: tensors, lazy like all tensors.
+ * A node becomes calls of tg.h, in order. Whatever depends only on small constants (shapes, axes, indices)
+ * is computed in a second context, an interpreter, so that a size is known when an operator needs it, and
+ * no kernel is compiled to learn it. Its results move to the model's context when they are combined with a
+ * large tensor. */
 #include "onnx_private.h"
 #include <stdio.h>
 
@@ -20,9 +21,9 @@ const OnnxOp *onnx_op_find(const char *domain, const char *name, int opset) {
 }
 
 /* ---- a run */
-/* Small constants, of the host or of an operator's making, as tensors of the model's context: made once for
- * the same contents and kept, so that a captured run, which may make no tensor from data, finds those of the
- * run before. */
+/* Makes a tensor of the model's context from a small constant, of the host or of an operator. It is made
+ * once for the same contents and kept, so that a captured run, which may not make tensors from data, finds
+ * those of the run before. */
 static TgTensor *constant_main(TgOnnx *m, const void *bytes, TgDType dtype, int ndim, const int64_t *dims) {
   size_t n = tg_dtype_size(dtype);
   for (int i = 0; i < ndim; i++)
@@ -70,7 +71,7 @@ TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
   return v->moved;
 }
 
-/* The error of a node, told with its label. */
+/* Reports the error of a node, with its label. */
 static bool node_fail(OnnxRun *r, const OnnxNode *n) {
   TgContext *ctx = r->m->ctx, *from = tg_error(ctx) || !r->m->host ? ctx : r->m->host;
   TgStatus s = tg_error(from);
@@ -108,14 +109,16 @@ static TgTensor *node_call(OnnxCall *c) {
   return onnx_op_called(c);
 }
 
-/* Whether input i has to be there. Of any number of inputs each has; operators that run graphs look for
- * themselves, and those of com.microsoft, which take zero points among them. */
+/* Whether input i is required. Operators with any number of inputs need all of them, except operators that
+ * run graphs, which check themselves, and those of com.microsoft, which have zero points among their
+ * inputs. */
 static bool input_needed(const OnnxOp *o, int i) {
   bool any_number = o->max_in < 0 && o->form != FORM_CONTROL && o->domain != DOMAIN_MICROSOFT;
   return i < o->min_in || any_number;
 }
 
-/* The values of a node's inputs; *host: all of them are on the host. Left out inputs are NULL. */
+/* Finds the values of a node's inputs; *host: all of them are on the host. Inputs that are left out are
+ * NULL. */
 static bool inputs_taken(OnnxCall *c, bool *host) {
   const OnnxNode *n = c->n;
   const OnnxOp *o = n->def;
@@ -141,7 +144,7 @@ static bool inputs_taken(OnnxCall *c, bool *host) {
   return true;
 }
 
-/* Why nobody asked for attribute i. */
+/* Reports why no operator read attribute i. */
 static bool attr_refused(OnnxCall *c, int i) {
   const OnnxAttr *a = c->n->attrs;
   for (int k = 0; k < i; k++)
@@ -150,7 +153,8 @@ static bool attr_refused(OnnxCall *c, int i) {
   return call_fail(c, TG_ERR_VALUE, "attribute %.60s is not implemented", a[i].name), false;
 }
 
-/* The node in c->ctx; *small: every output has few elements. Attributes that nobody asked for are errors. */
+/* Computes the node in c->ctx; *small: every output has few elements. Attributes that no operator read are
+ * errors. */
 bool outputs_made(OnnxCall *c, bool *small) {
   const OnnxNode *n = c->n;
   memset(c->seen, 0, (size_t)n->nattrs);
@@ -182,10 +186,10 @@ bool outputs_kept(OnnxCall *c) {
   return true;
 }
 
-/* An error that a node within n has told. */
+/* Whether a node within n has already reported the error. */
 static bool told_within(const TgOnnx *m) { return !strncmp(tg_errmsg(m->ctx), "onnx: node", 10); }
 
-/* A call of one of the model's own functions: its body has values of its own for each call. */
+/* Calls one of the model's own functions. Its body has values of its own for each call. */
 static bool function_run(OnnxRun *r, const OnnxNode *n) {
   OnnxGraph *g = n->body;
   for (size_t i = 0; i < g->nin; i++) {
@@ -198,8 +202,8 @@ static bool function_run(OnnxRun *r, const OnnxNode *n) {
   return true;
 }
 
-/* Where all inputs are on the host the node runs there, unless what comes out is large: a large tensor of
- * small constants is made on the device after all. */
+/* If all inputs are on the host, the node runs there. If its result is large, it is made on the device
+ * instead. */
 static bool node_made(OnnxRun *r, const OnnxNode *n, int opset, TgTensor **scratch, OnnxVal **raw,
                       bool *seen) {
   TgOnnx *m = r->m;
@@ -264,7 +268,7 @@ static void node_told(OnnxRun *r, const OnnxGraph *g, const OnnxNode *n, TgTenso
   m->seen(&node, m->seen_user);
 }
 
-/* "conv1/Conv": the op, where the name does not end with it. */
+/* "conv1/Conv": appends the op if the name does not end with it. */
 static void node_name(const OnnxNode *n, char *to, size_t cap) {
   size_t name = n->name ? strlen(n->name) : 0, op = strlen(n->op);
   bool ends = name >= op && !strcmp(n->name + name - op, n->op);
@@ -373,7 +377,7 @@ static bool input_check(TgOnnx *m, size_t i, TgTensor *t, int64_t *named) {
   return true;
 }
 
-/* The names that are needed stand beside the one that was given. */
+/* The message lists the names that are needed beside the name that was given. */
 static bool input_unknown(TgOnnx *m, const char *name) {
   char is[300] = "";
   size_t n = 0;
@@ -413,7 +417,7 @@ static bool inputs(OnnxRun *r, const char *const *names, TgTensor *const *in, in
                   m->host ? "by a model of integers alone" : "by a build without INTERP");
 }
 
-/* Whether input i fits; of free sizes with names nothing is known yet. */
+/* Whether input i fits; sizes of named free dimensions are unknown here. */
 static bool input_fits(TgOnnx *m, size_t i, TgTensor *value) {
   size_t n = (m->graph->nin + 1) * TG_MAX_RANK;
   int64_t *named = tg_alloc(m->ctx, n * sizeof *named);
@@ -428,7 +432,8 @@ static bool input_fits(TgOnnx *m, size_t i, TgTensor *value) {
   return fits;
 }
 
-/* One more initializer, on the host too if it is small. NULL: recorded. */
+/* Makes one more initializer, also on the host if it is small. Returns NULL after an error, which is
+ * recorded. */
 static OnnxTensor *tensor_fixed(TgOnnx *m, const OnnxIO *input, TgTensor *value) {
   OnnxTensor *t = doc_alloc(m->doc, sizeof *t);
   int64_t n = tg_numel(value);
@@ -504,7 +509,7 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
   }
   if (scope2) tg_scope_end(m->host);
   if (scope) tg_scope_end(m->ctx);
-  for (int i = 0; i < nout; i++) { /* from kept to the caller's scope */
+  for (int i = 0; i < nout; i++) { /* move the tensors from kept to the caller's scope */
     TgTensor *kept = out[i];
     if (kept) out[i] = ok ? shaped_as(kept, kept) : NULL;
     tg_release(kept);
@@ -561,7 +566,7 @@ static TgOnnx *load(TgTensor *file, const char *path, bool told_only) {
     source_close(&b->s);
     b->s.p = NULL;
   }
-  m->path = NULL; /* the caller's */
+  m->path = NULL; /* the path belongs to the caller */
   if (!ok) {
     tg_onnx_free(m);
     m = NULL;
@@ -600,7 +605,7 @@ void tg_onnx_free(TgOnnx *m) {
   }
   for (OnnxGraph *g = m->graphs; g; g = g->next)
     index_free(m->ctx, &g->names);
-  if (m->host) tg_close(m->host); /* ends the host's tensors */
+  if (m->host) tg_close(m->host); /* this also ends the host's tensors */
   if (m->s.ctx) source_close(&m->s);
   if (m->doc) doc_free(m->doc);
   tg_free(m->ctx, m);

@@ -1,5 +1,5 @@
-/* onnx_attention.c: attention and rotary positions of opset 23 and 24, and losses. In: an OnnxCall. Out: lazy
- * tensors. */
+/* onnx_attention.c: attention and rotary positions of opsets 23 and 24, and losses. In: an OnnxCall. Out:
+ * lazy tensors. */
 #include "onnx_private.h"
 #include <math.h>
 
@@ -28,7 +28,7 @@ TgTensor *onnx_seen(OnnxCall *c, int64_t nq, int64_t nk, int64_t past, TgTensor 
   return fits ? tg_bitand(fits, order) : order;
 }
 
-/* A mask of fewer keys than there are hides the rest. */
+/* A mask with fewer keys than there are hides the remaining keys. */
 static TgTensor *mask_of(OnnxCall *c, TgTensor *mask, int64_t nk) {
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0},
           short_of = tg_size_sub(c->ctx, nk, tg_size_of(mask, -1));
@@ -88,7 +88,7 @@ TgTensor *onnx_attend(const Heads *h, Scores *o) {
     s = tg_add(s, as(o->mask, wide));
   if (may) s = tg_where(may, s, tg_scalar_like(s, -INFINITY));
   if (o->shown_after == 2) o->shown = s;
-  /* a row that sees nothing is 0 */
+  /* a row that may attend to nothing is 0 */
   TgTensor *most = tg_max(s, .axis = TG_AXES(-1), .keepdim = true);
   TgTensor *none = tg_eq_scalar(most, -INFINITY);
   TgTensor *e = tg_exp(tg_sub(s, tg_where(none, tg_zeros_like(most), most)));
@@ -109,7 +109,7 @@ static TgTensor *op_attention(OnnxCall *c) {
   if (!heads_of(c, &h)) return NULL;
   Scores o = {.mask = input(c, 3), .scale = attr_f(c, "scale", 0), .softcap = attr_f(c, "softcap", 0)};
   o.shown_after = attr_i(c, "qk_matmul_output_mode", 0);
-  attr_unused(c, "softmax_precision"); /* f32 at least, whatever is asked for */
+  attr_unused(c, "softmax_precision"); /* at least f32, whatever the model requests */
   o.may = onnx_seen(c, h.nq, h.nk, h.past, input(c, 6), attr_i(c, "is_causal", 0));
   if (o.mask && !(o.mask = mask_of(c, o.mask, h.nk))) return NULL;
   TgTensor *y = onnx_attend(&h, &o);
@@ -117,7 +117,7 @@ static TgTensor *op_attention(OnnxCall *c) {
   return tg_ndim(c->in[0]) == 4 ? y : onnx_heads_joined(y);
 }
 
-/* ---- rotary positions: pairs of a head's numbers turned by an angle that its position gives */
+/* ---- rotary positions: pairs of a head's numbers are rotated by an angle that depends on the position */
 TgTensor *onnx_turn(TgTensor *h, TgTensor *cosines, TgTensor *sines, int64_t turned, bool inner) {
   int64_t half = turned / 2, size = tg_dim(h, 3);
   TgTensor *part = tg_slice(h, 3, 0, turned), *a, *b;

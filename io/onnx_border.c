@@ -1,6 +1,6 @@
-/* onnx_border.c: where a quantised model meets the world, when it is run with integers alone. In: a model.
- * Out: its float inputs and outputs are the 8-bit numbers that a QuantizeLinear makes or a DequantizeLinear
- * takes, with what those stand for; what is between is onnx_integer.c's. */
+/* onnx_border.c: inputs and outputs of a quantised model that is run with integers alone. In: a model.
+ * Out: its float inputs and outputs become the 8-bit numbers that a QuantizeLinear makes or a
+ * DequantizeLinear takes, and their scales can be read. onnx_integer.c computes what is between them. */
 #include "onnx_private.h"
 
 static const OnnxNode *maker_of(const OnnxGraph *g, size_t value) {
@@ -19,7 +19,8 @@ static const OnnxTensor *constant_of(const OnnxGraph *g, size_t value) {
   return NULL;
 }
 
-/* The one QuantizeLinear that takes an input, or the DequantizeLinear that makes an output. */
+/* The only QuantizeLinear that takes an input, or the DequantizeLinear that makes an output. *others: the
+ * number of other nodes that read the input. */
 static const OnnxNode *border_of(const OnnxGraph *g, size_t value, bool input, int *others) {
   const OnnxNode *found = NULL;
   *others = 0;
@@ -46,7 +47,7 @@ static TgDType border_dtype(const OnnxGraph *g, const OnnxNode *n, bool input) {
   return TG_U8;
 }
 
-/* Floats that go in are given quantised. */
+/* Float inputs must be passed quantised. */
 static bool inputs_quantised(TgOnnx *m) {
   OnnxGraph *g = m->graph;
   for (size_t i = 0; i < g->nin; i++) {

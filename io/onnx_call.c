@@ -1,10 +1,11 @@
-/* onnx_call.c: what an operator is given. In: a call, with the tensors of its node's inputs. Out: attributes,
- * inputs as numbers, errors that name the node; and whether the operator takes inputs of these dtypes. */
+/* onnx_call.c: the arguments of an operator. In: a call, with the tensors of its node's inputs. Out:
+ * attributes, inputs as numbers, errors that name the node; and whether the operator takes inputs of these
+ * dtypes. */
 #include "onnx_private.h"
 #include <stdarg.h>
 #include <stdio.h>
 
-/* ---- what operators ask */
+/* ---- what operators read */
 TgTensor *call_fail(OnnxCall *c, TgStatus status, const char *format, ...) {
   char t[400];
   va_list ap;
@@ -70,7 +71,7 @@ bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out) {
   return *out = (int)(axis < 0 ? axis + room : axis), true;
 }
 
-static bool from_host(OnnxCall *c, TgContext *where) { /* an error of either context becomes one of c's */
+static bool from_host(OnnxCall *c, TgContext *where) { /* records an error of either context in c's context */
   if (where != c->ctx && tg_error(where))
     ctx_fail(c->ctx, tg_error(where), "%s", tg_errmsg(where)), tg_clear_error(where);
   return false;
@@ -126,9 +127,9 @@ bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n) {
   return !*n || tg_read_f64(t, v, (size_t)*n) == TG_OK || from_host(c, tg_context(t));
 }
 
-/* ---- what dtypes operators take. A letter for each input, the last one for all that follow: f float, n
- * number, i integer, b bool, a any; of those in capitals all have one dtype. Operators that are not here take
- * what the functions that they become take. */
+/* ---- the dtypes that operators take. One letter for each input, and the last letter for all further
+ * inputs: f float, n number, i integer, b bool, a any. All inputs with a capital letter must have the same
+ * dtype. Operators that are not listed take what the functions that they call take. */
 static const struct Constraint {
   const char *types, *ops;
 } constraints[] = {
@@ -160,7 +161,7 @@ static const struct Constraint {
     {"iiii", " ConvInteger MatMulInteger "},
     {NULL, NULL}};
 
-/* And of those that com.microsoft alone has. */
+/* The same for operators that only com.microsoft has. */
 static const struct Constraint constraints_microsoft[] = {
     {"F", " FastGelu QuickGelu BiasGelu SkipLayerNormalization SkipSimplifiedLayerNormalization FusedMatMul "
           "FusedGemm FusedConv "},

@@ -1,10 +1,10 @@
 /* onnx_control.c: operators that run graphs: If, Loop, Scan. In: a node and the values so far. Out: the
- * values of its outputs. A loop is unrolled: its body is run once for each iteration, and its condition,
- * where it is no constant, is computed and read before the next. */
+ * values of its outputs. A loop is unrolled: its body is run once for each iteration, and if its condition
+ * is not a constant, the condition is computed and read before the next iteration. */
 #include "onnx_private.h"
 #include <math.h>
 
-/* An error of the node; false. */
+/* Records an error of the node, and returns false. */
 static bool wrong(OnnxRun *r, TgStatus status, const char *what, long long n) {
   return ctx_fail(r->m->ctx, status, what, n);
 }
@@ -22,7 +22,7 @@ OnnxVal *node_value(OnnxRun *r, const OnnxNode *n, int i) {
   return v && (v->t || v->list || v->none) ? v : NULL;
 }
 
-/* Of a tensor. */
+/* The value of input i if it is a tensor; otherwise NULL. */
 static OnnxVal *value_in(OnnxRun *r, const OnnxNode *n, int i) {
   OnnxVal *v = node_value(r, n, i);
   return v && v->t ? v : NULL;
@@ -45,7 +45,7 @@ OnnxVal value_of_int(OnnxRun *r, int64_t v, TgDType d) {
   return (OnnxVal){.t = tg_full_i64(where, TG_SCALAR, v, d), .host = r->m->host != NULL};
 }
 
-/* The graph of a branch, run; NULL: recorded. */
+/* Runs the graph of a branch. Returns NULL after an error, which is recorded. */
 static OnnxGraph *branch_run(OnnxRun *r, const OnnxNode *n, const char *name) {
   OnnxGraph *g = body_of(r, n, name);
   if (g && (int)g->nout != n->nout)
@@ -68,7 +68,8 @@ static TgTensor *chosen(OnnxRun *r, TgTensor *cond, int i, OnnxVal *yes, OnnxVal
   return NULL;
 }
 
-/* While a function is captured no value can be read: both branches are computed, and each output chosen. */
+/* While a function is captured no value can be read. Both branches are then computed, and each output is
+ * chosen by the condition. */
 static bool if_by_both(OnnxRun *r, const OnnxNode *n, OnnxVal *cond) {
   TgTensor *c = val_main(r, cond);
   OnnxGraph *yes = c ? branch_run(r, n, "then_branch") : NULL;
@@ -96,7 +97,7 @@ static bool control_if(OnnxRun *r, const OnnxNode *n) {
   return g != NULL;
 }
 
-/* ---- what a loop gathers: for each output a row of tensors, one an iteration */
+/* ---- what a loop collects: for each output a list of tensors, one for each iteration */
 typedef struct Rows {
   OnnxRun *r;
   TgTensor **at[64];
@@ -116,8 +117,8 @@ static bool rows_add(Rows *rows, int k, OnnxVal *v) {
   return true;
 }
 
-/* Stacked along a new axis. What reads a thousand values is looked at a thousand times when it is planned: of
- * many rows some are joined in memory first. */
+/* Stacks along a new axis. Planning examines the values that a kernel reads again for each of them; if
+ * there are many, groups of them are therefore joined in memory first. */
 static TgTensor *stacked(TgContext *ctx, TgTensor **at, int n, int axis) {
   enum { TOGETHER = 256 };
 
@@ -133,7 +134,8 @@ static TgTensor *stacked(TgContext *ctx, TgTensor **at, int n, int axis) {
   return all;
 }
 
-/* Joined along a new axis, backwards if asked; without any iteration what the body says of its shape. */
+/* Joins the tensors of output k along a new axis, in reverse order if backwards. Without any iteration the
+ * shape is what the body declares. */
 static bool rows_join(Rows *rows, int k, int64_t axis, bool backwards, const OnnxIO *said, OnnxVal *out) {
   TgContext *ctx = rows->r->m->ctx;
   TgTensor **at = rows->at[k];
@@ -164,7 +166,7 @@ static bool rows_end(Rows *rows, bool ok) {
   return ok;
 }
 
-/* The first `n` outputs of the body, past `skip` of them, become its inputs of the next iteration. */
+/* The n outputs of the body from `out` on become its inputs from `in` on in the next iteration. */
 static void carry(OnnxRun *r, OnnxGraph *g, size_t in, size_t out, int n) {
   OnnxVal next[64];
   for (int i = 0; i < n; i++)
@@ -184,7 +186,7 @@ static bool control_loop(OnnxRun *r, const OnnxNode *n) {
   OnnxVal *most = value_in(r, n, 0), *cond = value_in(r, n, 1);
   if ((most && !value_number(r, most, &limit)) || (cond && !value_number(r, cond, &on))) return false;
   for (int i = 0; i < carried; i++) {
-    OnnxVal *v = node_value(r, n, i + 2); /* lists too */
+    OnnxVal *v = node_value(r, n, i + 2); /* may be a list too */
     if (!v) return wrong(r, TG_ERR_VALUE, "input %lld has no value", i + 2);
     r->vals[g->in[i + 2].value] = *v;
   }
@@ -206,7 +208,7 @@ static bool control_loop(OnnxRun *r, const OnnxNode *n) {
   return rows_end(&rows, ok);
 }
 
-/* number k of an attribute that lists one for each input or output; 0 where it is left out */
+/* number k of an attribute that has one number for each input or output; 0 if it is left out */
 static int64_t listed(OnnxRun *r, const OnnxNode *n, const char *name, int k) {
   OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
   const OnnxAttr *a = call_attr(&c, name, ONNX_INTS);

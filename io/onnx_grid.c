@@ -1,6 +1,6 @@
-/* onnx_grid.c: GridSample and its kin: values of a tensor at places that another tensor gives. In: an
- * OnnxCall. Out: a sum over the corners (nearest: one, linear: two an axis, cubic: four) of what stands
- * there. */
+/* onnx_grid.c: GridSample and related operators: values of a tensor at places that another tensor gives.
+ * In: an OnnxCall. Out: a weighted sum of the values at the corners around the place (nearest: one corner,
+ * linear: two per axis, cubic: four per axis). */
 #include "onnx_private.h"
 
 enum { MOST_AXES = 3, MOST_TAPS = 4 };
@@ -11,11 +11,12 @@ typedef struct Grid {
   int axes, taps;
   bool corners, zeros, reflects;
   int64_t places;
-  /* of axis and tap, (n, 1, places): the index, its weight (NULL: 1), whether it is inside (NULL: always) */
+  /* for each axis and tap, (n, 1, places): the index, its weight (NULL: 1), whether it is inside (NULL:
+   * always) */
   TgTensor *index[MOST_AXES][MOST_TAPS], *weight[MOST_AXES][MOST_TAPS], *inside[MOST_AXES][MOST_TAPS];
 } Grid;
 
-/* The kernel of cubic convolution with a = -0.75 at distance |x|, for the tap that is `near` or not. */
+/* The kernel of cubic convolution with a = -0.75 at distance |x|; near: for one of the two nearest taps. */
 static TgTensor *cubic(TgTensor *x, bool near) {
   const double a = -0.75;
   if (near) { /* ((a + 2) x - (a + 3)) x^2 + 1 */
@@ -27,14 +28,14 @@ static TgTensor *cubic(TgTensor *x, bool near) {
   return tg_sub_scalar(tg_mul(tg_add_scalar(tg_mul(t, x), 8 * a), x), 4 * a);
 }
 
-static TgTensor *tap_weight(const Grid *g, TgTensor *part, int tap) { /* part: place less its floor */
+static TgTensor *tap_weight(const Grid *g, TgTensor *part, int tap) { /* part: the place minus its floor */
   if (g->taps == 1) return NULL;
   if (g->taps == 2) return tap ? part : tg_rsub_scalar(part, 1);
   TgTensor *away = tap < 2 ? tg_add_scalar(part, 1 - tap) : tg_rsub_scalar(part, tap - 1);
   return cubic(away, tap == 1 || tap == 2);
 }
 
-/* Back and forth between lo and hi. */
+/* Reflects p at lo and hi, as often as needed. */
 static TgTensor *reflected(TgTensor *p, double lo, double hi) {
   double range = hi - lo;
   if (range <= 0) return tg_zeros_like(p);
@@ -43,7 +44,7 @@ static TgTensor *reflected(TgTensor *p, double lo, double hi) {
   return tg_add_scalar(tg_minimum(within, tg_rsub_scalar(within, 2 * range)), lo);
 }
 
-/* One axis of size n; place: -1 .. 1 from edge to edge. */
+/* Computes the taps along one axis of size n; place: -1 .. 1 from edge to edge. */
 static void axis_taps(Grid *g, int axis, TgTensor *place, int64_t n) {
   double last = (double)n - 1;
   TgTensor *p = g->corners
@@ -59,7 +60,7 @@ static void axis_taps(Grid *g, int axis, TgTensor *place, int64_t n) {
   }
 }
 
-/* What stands at one corner, times its weight: x (n, c, all). */
+/* The values at one corner, times their weight: x (n, c, all). */
 static TgTensor *corner(const Grid *g, TgTensor *x, const int64_t *sizes, int which) {
   TgTensor *index = NULL, *weight = NULL, *inside = NULL;
   for (int a = 0; a < g->axes; a++, which /= g->taps) {
@@ -106,7 +107,7 @@ static TgTensor *op_grid_sample(OnnxCall *c) {
   for (int a = 0; a < g.axes; a++) {
     dims[a + 2] = tg_dim(at, a + 1);
     corners *= g.taps;
-    /* the last number is of the first axis */
+    /* the last number of a place is for the first axis */
     axis_taps(&g, a, tg_reshape(tg_select(at, -1, g.axes - 1 - a), TG_SHAPE(n, 1, -1)), tg_dim(x, a + 2));
   }
   TgTensor *flat = tg_reshape(x, TG_SHAPE(n, tg_dim(x, 1), -1));
@@ -117,8 +118,8 @@ static TgTensor *op_grid_sample(OnnxCall *c) {
   return tg_cast(tg_reshape(sum, g.axes + 2, dims), tg_dtype(x));
 }
 
-/* Places of an axis of n elements, -1 .. 1 from edge to edge or from middle to middle, along `axis` of rank.
- */
+/* The places of an axis of n elements, -1 .. 1 from edge to edge, or from the middle of the first to the
+ * middle of the last element if corners, along `axis` of `rank` axes. */
 static TgTensor *places_of(OnnxCall *c, int64_t n, bool corners, int axis, int rank, TgDType d) {
   int64_t dims[TG_MAX_RANK];
   for (int a = 0; a < rank; a++)
@@ -128,7 +129,7 @@ static TgTensor *places_of(OnnxCall *c, int64_t n, bool corners, int axis, int r
   return tg_cast(tg_add_scalar(tg_mul_scalar(i, 2 / (span > 0 ? span : 1)), first), d);
 }
 
-/* theta (n, k, k + 1) applied to every place of a grid of the sizes that follow (n, c): (n, sizes.., k) */
+/* Applies theta (n, k, k + 1) to every place of a grid with the sizes that follow (n, c): (n, sizes.., k) */
 static TgTensor *op_affine_grid(OnnxCall *c) {
   TgTensor *theta = c->in[0], *rows[MOST_AXES];
   Ints size;
@@ -144,7 +145,7 @@ static TgTensor *op_affine_grid(OnnxCall *c) {
     for (int a = 1; a < rank; a++)
       ones[a] = 1;
     sum = tg_reshape(tg_select(row, 1, axes), rank, ones);
-    for (int k = 0; k < axes; k++) { /* the first column is of the last axis */
+    for (int k = 0; k < axes; k++) { /* the first column is for the last axis */
       TgTensor *at = places_of(c, size.v[size.n - 1 - k], corners, rank - 1 - k, rank, tg_dtype(theta));
       sum = tg_add(sum, tg_mul(tg_reshape(tg_select(row, 1, k), rank, ones), at));
     }
@@ -153,7 +154,7 @@ static TgTensor *op_affine_grid(OnnxCall *c) {
   return tg_stack(rows, axes, rank);
 }
 
-/* ---- axes cut and filled up to a shape, the middle kept */
+/* ---- axes that are cropped or padded to a shape, with the middle kept */
 static TgTensor *op_center_crop_pad(OnnxCall *c) {
   TgTensor *x = c->in[0];
   Ints shape, axes;
@@ -164,7 +165,7 @@ static TgTensor *op_center_crop_pad(OnnxCall *c) {
     int axis;
     if (!call_axis(c, axes.given ? axes.v[i] : i, tg_ndim(x), &axis)) return NULL;
     int64_t more = shape.v[i] - tg_dim(x, axis);
-    /* an odd pixel is cut from the start's side, and filled up at the end */
+    /* an odd element is cropped, or added, at the end */
     lo[axis] = more >= 0 ? more / 2 : -(-more / 2);
     hi[axis] = more - lo[axis];
   }

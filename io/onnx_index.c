@@ -1,6 +1,6 @@
-/* onnx_index.c: the operators that look elements up, write them somewhere, or order them. In: an OnnxCall.
- * Out: lazy tensors. Negative indices count from the end; tg.h reads 0 outside, where ONNX leaves the result
- * open. */
+/* onnx_index.c: operators that look up elements, write them to places, or sort them. In: an OnnxCall. Out:
+ * lazy tensors. Negative indices count from the end. An index out of range reads 0, as tg.h defines it;
+ * ONNX leaves that result open. */
 #include "onnx_private.h"
 
 static TgTensor *wrapped(TgTensor *index, int64_t n) {
@@ -34,7 +34,7 @@ static TgTensor *op_gather_nd(OnnxCall *c) {
   if (!rank || batch < 0 || batch >= rank || k < 1 || batch + k > tg_ndim(x))
     return call_fail(c, TG_ERR_SHAPE, "%lld indices and %d batch axes for %d axes", (long long)k, batch,
                      tg_ndim(x));
-  for (; n < batch; n++) { /* each batch looks into itself */
+  for (; n < batch; n++) { /* each batch indexes only itself */
     int64_t dims[TG_MAX_RANK];
     for (int a = 0; a < rank - 1; a++)
       dims[a] = a == n ? tg_size_of(index, a) : 1;
@@ -72,7 +72,8 @@ static TgTensor *op_scatter_elements(OnnxCall *c) {
              : NULL;
 }
 
-/* As a scatter along one axis: the first k axes of x, and of what is written, become one. */
+/* Computed as a scatter along one axis: the first k axes of x are merged into one, and so are those of
+ * what is written. */
 static TgTensor *op_scatter_nd(OnnxCall *c) {
   TgTensor *x = c->in[0], *index = c->in[1], *line = NULL, *inside = NULL;
   int rank = tg_ndim(index);
@@ -93,7 +94,7 @@ static TgTensor *op_scatter_nd(OnnxCall *c) {
     line = line ? tg_add(tg_mul(line, many), one) : one;
     inside = inside ? tg_bitand(inside, fits) : fits;
   }
-  /* outside of one axis is outside of all: nothing is written */
+  /* a place that is out of range on one axis is out of range on all: nothing is written */
   line = tg_where(inside, line, tg_scalar_like(line, -1));
   line = tg_expand(tg_reshape(line, TG_SHAPE(n, 1)), TG_SHAPE(n, rest));
   return shaped_as(
@@ -108,7 +109,7 @@ static TgTensor *op_topk(OnnxCall *c) {
       !call_axis(c, attr_i(c, "axis", -1), tg_ndim(x), &axis))
     return NULL;
   int64_t n = k.n ? k.v[0] : attr_i(c, "k", -1);
-  attr_unused(c, "sorted"); /* they always are */
+  attr_unused(c, "sorted"); /* they are always sorted */
   values = tg_topk(x, n, &places, .axis = TG_AXES(axis), .smallest = !attr_i(c, "largest", 1));
   if (c->nout > 1) c->out[1] = tg_long(places);
   return values;
@@ -156,7 +157,7 @@ static TgTensor *steps_along(OnnxCall *c, int64_t n, int axis, int rank) {
   return tg_reshape(onnx_iota(c->ctx, n), rank, dims);
 }
 
-/* The first lens[b] steps of each b backwards, the others as they are. */
+/* Reverses the first lens[b] steps of each b; the other steps are unchanged. */
 static TgTensor *op_reverse_sequence(OnnxCall *c) {
   TgTensor *x = c->in[0], *lens = tg_long(c->in[1]);
   int batch = (int)attr_i(c, "batch_axis", 1), time = (int)attr_i(c, "time_axis", 0), rank = tg_ndim(x);
@@ -173,8 +174,8 @@ static TgTensor *op_reverse_sequence(OnnxCall *c) {
   return tg_gather(x, time, tg_expand(from, rank, sizes_in(x, dims)));
 }
 
-/* A cache with an update written at a place of each batch; past the end it begins anew where it is circular.
- */
+/* A cache into which an update is written, at a place given for each batch. If it is circular, places past
+ * the end continue at the start. */
 static TgTensor *op_tensor_scatter(OnnxCall *c) {
   TgTensor *cache = c->in[0], *update = c->in[1], *first = c->nin > 2 ? c->in[2] : NULL;
   const char *mode = attr_s(c, "mode", "linear");
@@ -194,14 +195,15 @@ static TgTensor *op_tensor_scatter(OnnxCall *c) {
   return tg_scatter(cache, axis, tg_expand(at, rank, sizes_in(update, dims)), update);
 }
 
-/* ---- Unique: how many there are depends on the values, which are read now */
+/* ---- Unique: the size of the result depends on the values, which are therefore read now */
 typedef struct Rows {
   int64_t n, width;
-  const double *f; /* or the same as whole numbers: */
+  const double *f; /* the rows as floats; if NULL: */
+  /* the rows as whole numbers */
   const int64_t *i;
 } Rows;
 
-/* NaN equals NaN, and is above all numbers. */
+/* NaN equals NaN, and is greater than all numbers. */
 static int by_number(double a, double b) {
   if (a != a || b != b) return (a != a) - (b != b);
   return (a > b) - (a < b);
@@ -216,7 +218,8 @@ static int by_row(const Rows *r, int64_t a, int64_t b) {
   return 0;
 }
 
-/* Rows in order, equal ones as they stood: runs of 1, 2, 4 .. merged. The result is in *order or *room. */
+/* A stable merge sort of the rows: merges runs of 1, 2, 4 .. rows. The buffers are swapped on the way, and
+ * the result is in *order at the end. */
 static void rows_sorted(const Rows *r, int64_t **order, int64_t **room) {
   for (int64_t i = 0; i < r->n; i++)
     (*order)[i] = i;
@@ -236,8 +239,9 @@ static void rows_sorted(const Rows *r, int64_t **order, int64_t **room) {
   }
 }
 
-/* first[g], times[g]: of group g; group_of[i]: of row i. Groups in the order of their values, or, unsorted,
- * of their first rows. How many there are. */
+/* Finds groups of equal rows. first[g], times[g]: the first row of group g, and the number of its rows;
+ * group_of[i]: the group of row i. The groups are in the order of their values, or, if not sorted, of
+ * their first rows. Returns the number of groups. */
 static int64_t rows_grouped(const Rows *r, const int64_t *order, bool sorted, int64_t *first, int64_t *times,
                             int64_t *group_of, int64_t *renamed) {
   int64_t n = 0;
@@ -278,7 +282,7 @@ static TgTensor *op_unique(OnnxCall *c) {
   int64_t n = tg_ndim(x) ? tg_dim(x, axis) : 1, all = tg_numel(x);
   front = axis ? tg_transpose(x, 0, axis) : x;
   if (tg_dtype(x) == TG_U64) front = tg_bitxor(front, tg_full(c->ctx, TG_SCALAR, 0x1p63, .dtype = TG_U64));
-  front = tg_contiguous(tg_cast(front, is_float ? TG_F64 : TG_I64)); /* of u64 in the order that i64 has */
+  front = tg_contiguous(tg_cast(front, is_float ? TG_F64 : TG_I64)); /* u64 becomes i64 in the same order */
   if (!front) return NULL;
   void *values = tg_alloc(c->ctx, (size_t)all * 8 + 8);
   int64_t *lists = tg_alloc(c->ctx, ((size_t)n + 1) * 6 * sizeof *lists);

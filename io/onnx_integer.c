@@ -1,11 +1,12 @@
-/* onnx_integer.c: a quantised model run with integers alone. In: a model whose tensors pass QuantizeLinear
- * and DequantizeLinear, or QLinear operators, with scales that are constants. Out: the same results, each
- * 8-bit number within one unit, and no float on the way. In the graph stand products and sums of integers
- * (onnx_scaled.h), tables and rows (onnx_integer_rows.c). What has no such form is refused by the name of
- * its node. */
+/* onnx_integer.c: a quantised model run with integers alone. In: a model whose tensors pass through
+ * QuantizeLinear and DequantizeLinear, or QLinear operators, with constant scales. Out: the same results,
+ * each 8-bit number within one unit, computed without floats. The graph contains products and sums of
+ * integers (onnx_scaled.h), tables and rows (onnx_integer_rows.c). An operator that has no such form is
+ * refused by the name of its node. */
 #include "onnx_scaled.h"
 
-/* What is added to sums of this scale: n numbers of input i, the last axis along the scales. */
+/* A constant that is added to sums with scale s: the n numbers of input i, whose last axis is along the
+ * scales. */
 static TgTensor *addend(OnnxCall *c, int i, const OnnxScaled *s, double times, int ndim,
                         const int64_t *dims) {
   const double *v;
@@ -25,17 +26,18 @@ static TgTensor *addend(OnnxCall *c, int i, const OnnxScaled *s, double times, i
   return t;
 }
 
-/* ---- operators. Each gives its first output, of the operands that its row of the table asks for. */
+/* ---- operators. Each returns its first output. Its operands are those that its row of the table
+ * requests. */
 typedef Scaled Op(OnnxCall *c, const Scaled *in);
 
-/* Its inputs come with their scales and zero points, and the result has them too. */
+/* Whether the operator has scales and zero points for its inputs and its result among its inputs. */
 static bool quantised_within(const OnnxCall *c) { return !strncmp(c->n->op, "QLinear", 7); }
 
 /* The scale of sums of `terms` products. */
 static OnnxScaled *product_scale(OnnxCall *c, const OnnxScaled *a, const OnnxScaled *b, int axis,
                                  int64_t terms) {
   double most = a->most * b->most * (double)terms;
-  if (b->real) { /* what a constant really has is less */
+  if (b->real) { /* the numbers of a constant give a smaller bound */
     double least = INFINITY;
     for (int64_t i = 0; i < b->n; i++)
       least = fmin(least, b->scale[i]);
@@ -62,7 +64,7 @@ static Scaled op_conv(OnnxCall *c, const Scaled *in) {
   int64_t filters = tg_dim(w.t, 0);
   OnnxScaled *s = product_scale(c, x.s, w.s, 1, tg_numel(w.t) / (filters ? filters : 1));
   if (!s) return scaled_none;
-  bool q = quantised_within(c); /* then its bias is by the scale of sums already */
+  bool q = quantised_within(c); /* in a QLinear operator the bias already has the scale of the sums */
   int i = q ? 8 : 2;
   TgTensor *b = NULL;
   if (i < c->nin && c->raw[i] &&
@@ -86,7 +88,7 @@ static Scaled product(OnnxCall *c, Scaled a, Scaled b) {
   return s ? (Scaled){tg_matmul(a.t, b.t), s} : scaled_none;
 }
 
-/* The scales of one group's results, for those of all groups. */
+/* Repeats the scales of one group's results for all groups. */
 static OnnxScaled *repeated(OnnxCall *c, const OnnxScaled *each, int64_t groups) {
   OnnxScaled *s = scaled_new(c, each->n * groups, each->axis, each->most);
   for (int64_t i = 0; s && i < s->n; i++)
@@ -94,7 +96,7 @@ static OnnxScaled *repeated(OnnxCall *c, const OnnxScaled *each, int64_t groups)
   return s;
 }
 
-/* The operator itself, on integers. */
+/* Calls the operator itself, on integers. */
 static Scaled op_conv_transpose(OnnxCall *c, const Scaled *in) {
   Scaled x = in[0], w = in[1];
   x = scaled_uniform(c, x);
@@ -118,7 +120,7 @@ static Scaled turned(OnnxCall *c, Scaled x, bool on) {
   OnnxScaled *s = scaled_new(c, x.s->n, !x.s->axis, x.s->most);
   if (!s) return scaled_none;
   memcpy(s->scale, x.s->scale, (size_t)s->n * sizeof *s->scale);
-  s->real = x.s->real, s->nreal = x.s->nreal; /* only its greatest is looked at */
+  s->real = x.s->real, s->nreal = x.s->nreal; /* only its greatest number is used */
   return (Scaled){tg_transpose(x.t, 0, 1), s};
 }
 
@@ -142,7 +144,7 @@ static Scaled op_gemm(OnnxCall *c, const Scaled *in) {
   return more ? (Scaled){tg_add(y.t, more), s} : scaled_none;
 }
 
-/* Of any number of operands. */
+/* Merges any number of operands. */
 static Scaled op_merge(OnnxCall *c, const Scaled *in) {
   const char *op = c->n->op;
   TgTensor *(*how)(TgTensor *, TgTensor *) = !strcmp(op, "Sub")   ? tg_sub
@@ -162,7 +164,7 @@ static Scaled op_mul(OnnxCall *c, const Scaled *in) {
   return (Scaled){tg_mul(a.t, b.t), scaled_one(c, a.s->scale[0] * b.s->scale[0], a.s->most * b.s->most)};
 }
 
-/* The integer that stands for v by each scale. */
+/* The integer that represents v, for each scale. */
 static TgTensor *level(OnnxCall *c, Scaled x, double v) {
   OnnxScaled *room = scaled_new(c, x.s->n, 0, 0);
   for (int64_t i = 0; room && i < x.s->n; i++)
@@ -195,7 +197,7 @@ static Scaled op_leaky(OnnxCall *c, const Scaled *in) {
   return less ? (Scaled){tg_maximum(fine.t, less), fine.s} : scaled_none;
 }
 
-/* ---- averages: sums, by a smaller scale */
+/* ---- averages: sums with a smaller scale */
 static Scaled summed(OnnxCall *c, Scaled x, TgTensor *sum, int64_t count, bool mean) {
   if (!sum) return scaled_none;
   if (x.s->most * (double)count >= 2147483648.0)
@@ -239,8 +241,8 @@ static Scaled op_reduce(OnnxCall *c, const Scaled *in) {
   return averaged(c, x, axes, keep, !strcmp(c->n->op, "ReduceMean"));
 }
 
-/* Sums of windows of which some have fewer numbers than the kernel along an axis, as they lie over the edge:
- * the sums that full windows would have, times 2^bits. */
+/* At the edges a window may contain fewer numbers than the kernel has along an axis. Scales each sum to
+ * what a full window would give, times 2^bits. */
 static TgTensor *as_full(OnnxCall *c, TgTensor *sum, const Spatial *g, int i, int64_t dim, int bits) {
   int axis = 2 + i;
   int64_t n = tg_dim(sum, axis), before = g->padding.v[2 * (g->n - 1 - i)];
@@ -257,7 +259,7 @@ static TgTensor *as_full(OnnxCall *c, TgTensor *sum, const Spatial *g, int i, in
   return ratio && n ? scaled_multiplied(c, sum, ratio->scale, n, axis) : sum;
 }
 
-/* Windows: by a convolution with ones, each channel alone. */
+/* The windows are summed by a convolution with ones, for each channel separately. */
 static Scaled op_average_pool(OnnxCall *c, const Scaled *in) {
   Scaled x = in[0];
   Spatial g = {0};
@@ -276,7 +278,7 @@ static Scaled op_average_pool(OnnxCall *c, const Scaled *in) {
                             .padding = g.padding);
   bool pads = attr_i(c, "count_include_pad", 0);
   int bits = 0, spare = 30 - ilogb(x.s->most * (double)count + 1);
-  for (int i = 0; sum && i < g.n && !pads; i++) /* by all bits that there are, as each is rounded */
+  for (int i = 0; sum && i < g.n && !pads; i++) /* uses all spare bits, because each result is rounded */
     if (g.padding.v[2 * i] || g.padding.v[2 * i + 1]) {
       int more = bits || spare < 0 ? 0 : spare < 16 ? spare : 16;
       sum = as_full(c, sum, &g, g.n - 1 - i, tg_dim(x.t, 2 + g.n - 1 - i), more);
@@ -288,7 +290,7 @@ static Scaled op_average_pool(OnnxCall *c, const Scaled *in) {
              : scaled_none;
 }
 
-/* ---- what moves numbers: the operator itself, on integers */
+/* ---- operators that only move numbers: they are called themselves, on integers */
 static Scaled op_moves(OnnxCall *c, const Scaled *in) {
   Scaled x = in[0];
   x = scaled_uniform(c, x);
@@ -297,7 +299,7 @@ static Scaled op_moves(OnnxCall *c, const Scaled *in) {
   if (!strcmp(c->n->op, "MaxPool") && c->nout > 1 && c->n->out[1])
     return call_fail(c, TG_ERR_VALUE, "integers alone: places of the largest"), scaled_none;
   c->raw[0] = &whole;
-  if (!strcmp(c->n->op, "Pad") && c->nin > 2 && c->raw[2]) { /* a value by the same scale */
+  if (!strcmp(c->n->op, "Pad") && c->nin > 2 && c->raw[2]) { /* a padding value with the same scale */
     const double *v;
     int64_t n;
     if (!scaled_reals(c, 2, &v, &n)) return scaled_none;
@@ -312,7 +314,7 @@ static Scaled op_moves(OnnxCall *c, const Scaled *in) {
   return (Scaled){onnx_op_called(c), x.s};
 }
 
-/* Places of numbers are integers that stand for themselves. */
+/* Operators that return places: these are integers without a scale. */
 static Scaled op_places(OnnxCall *c, const Scaled *in) {
   Scaled x = in[0];
   c->in[0] = scaled_uniform(c, x).t;
@@ -332,7 +334,7 @@ static TgDType dtype_asked(OnnxCall *c, int iz) {
 
 enum { MOST_PARTS = 64 };
 
-/* QLinearConcat: the scale and zero point of the result come first. */
+/* In QLinearConcat the result's scale and zero point are the first inputs. */
 static Scaled op_concat(OnnxCall *c, const Scaled *in) {
   Scaled x[MOST_PARTS];
   TgTensor *t[MOST_PARTS];
@@ -375,7 +377,7 @@ static bool is_narrow(OnnxCall *c) {
   return false;
 }
 
-/* An input of the model is given quantised. */
+/* An input of the model may be quantised already. */
 static Scaled op_quantize(OnnxCall *c, const Scaled *in) {
   TgDType d = dtype_asked(c, 2);
   int64_t axis = attr_i(c, "axis", 1);
@@ -403,8 +405,8 @@ static Scaled op_constant(OnnxCall *c) {
   return (Scaled){a->t->main, NULL};
 }
 
-/* bits: of the first two inputs, where they are constants of floats; 0: it is not looked at before. along:
- * the axis of several scales in the inputs and the result of a QLinear operator. */
+/* bits: of the first two inputs if they are constants of floats; 0: the row does not read that input
+ * beforehand. along: the axis of several scales in the inputs and in the result of a QLinear operator. */
 typedef struct Row {
   const char *ops;
   Op *fn;
@@ -454,8 +456,8 @@ static bool is_word(const char *list, const char *word) {
   return false;
 }
 
-/* The linear operators of quantisation have floats or scales within, whatever comes in; others are called
- * where an input has a scale. */
+/* Operators whose name contains "Linear" have floats or scales inside, whatever their inputs are. The
+ * other rows apply only if an input has a scale. */
 static const Row *row_of(const char *op, bool scaled) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows && (scaled || strstr(op, "Linear")); i++)
     if (is_word(rows[i].ops, op)) return &rows[i];
@@ -475,7 +477,8 @@ static Scaled row_called(OnnxCall *c, const Row *row) {
   return q ? (Scaled){scaled_written(c, y, to, to + 1, dtype_asked(c, to + 1), row->along[2]), NULL} : y;
 }
 
-/* A constant has numbers that later nodes may ask for; what is no constant and a float is refused. */
+/* Whether an input is a float that is not a constant; such a node is refused. Constants are allowed,
+ * because later nodes may read their numbers. */
 static bool floats_in(OnnxCall *c) {
   for (int i = 0; i < c->nin; i++)
     if (c->raw[i] && c->raw[i]->t && !c->raw[i]->host && !c->raw[i]->of &&

@@ -1,13 +1,13 @@
-/* onnx_integer_rows.c: functions of a quantised model with integers alone that are no sums of products. In:
- * an operand. Out: of one number, a table that the node itself fills on the host; of the numbers along axes,
- * softmax and norms, with exponentials from a table, and an inverse square root by Newton's iteration in 30
- * bits. */
+/* onnx_integer_rows.c: functions of a quantised model with integers alone that are not sums of products.
+ * In: an operand. Out: for a function of a single number, a lookup in a table that the node itself fills
+ * on the host; for functions of the numbers along axes, softmax and norms, computed with exponentials from
+ * a table, and an inverse square root by Newton's iteration in 30 bits. */
 #include "onnx_scaled.h"
 
 enum { TABLE_MOST = 2048 };
 
-/* ---- functions of one number: a table */
-/* The node on the host, or `of`, for every integer that x may be. */
+/* ---- functions of a single number: a table */
+/* Computes the node on the host, or `of`, for every integer that x may be. */
 static bool function_values(OnnxCall *c, double scale, int most, double (*of)(double x), double *v) {
   for (int i = 0; of && i <= 2 * most; i++)
     v[i] = of(scale * (double)(i - most));
@@ -37,14 +37,14 @@ static bool function_values(OnnxCall *c, double scale, int most, double (*of)(do
   return false;
 }
 
-/* So few integers that a table may have an element for each. */
+/* Rescales x so that it has few enough integers for a table with an element for each. */
 static Scaled for_table(OnnxCall *c, Scaled x) {
   x = scaled_uniform(c, x);
   if (!x.t || !c->run->m->host) return scaled_none;
   return x.s->most > TABLE_MOST ? scaled_at(c, x, x.s->most * x.s->scale[0] / TABLE_MOST) : x;
 }
 
-/* Element `at` of a table, of which none lies outside. */
+/* Element `at` of a table; none of the places is out of range. */
 static TgTensor *chosen(TgTensor *table, TgTensor *at) {
   TgTensor *y = tg_gather(table, 0, tg_reshape(at, TG_SHAPE(tg_numel(at))));
   return as(tg_reshape(y, tg_ndim(at), tg_shape(at)), TG_I32);
@@ -70,11 +70,11 @@ Scaled scaled_table(OnnxCall *c, Scaled x, double (*of)(double x)) {
 }
 
 /* ---- along axes */
-enum { BITS = 15 }; /* of exponentials and their quotients */
+enum { BITS = 15 }; /* of exponentials and of their quotients */
 
-/* The logarithm of n exponentials' sum, and how far each number lies below the largest, taken together: the
- * sum is a power of 2, times what its first TOP bits say, of which there is a table, times a little more than
- * 1. */
+/* The logarithm of a softmax, from the distance of each number below the largest and the sum of n
+ * exponentials. The sum is a power of 2, times a factor given by its first TOP bits, whose logarithm is in
+ * a table, times a little more than 1. */
 static Scaled log_of(OnnxCall *c, double scale, TgTensor *below, TgTensor *sum, int64_t n) {
   enum { TOP = 8, ENTRIES = 1 << TOP };
 
@@ -99,8 +99,8 @@ static Scaled log_of(OnnxCall *c, double scale, TgTensor *below, TgTensor *sum, 
   return (Scaled){y, scaled_one(c, unit, ldexp(2 * TABLE_MOST, bits) + most)};
 }
 
-/* Along an axis: exponentials of how far each lies below the largest, from a table, over their sum, or the
- * logarithm of that. */
+/* Softmax along an axis: exponentials, from a table, of each number's distance below the largest, divided
+ * by their sum; or the logarithm of that. */
 static Scaled softmax_along(OnnxCall *c, Scaled x, int axis, bool log) {
   x = for_table(c, x);
   if (!x.t) return scaled_none;
@@ -124,7 +124,7 @@ static Scaled softmax_along(OnnxCall *c, Scaled x, int axis, bool log) {
   return (Scaled){y, scaled_one(c, ldexp(1, -BITS), ldexp(1, BITS))};
 }
 
-/* Before opset 13 over all axes from `axis` on. */
+/* Before opset 13 the softmax is over all axes from `axis` on. */
 Scaled scaled_softmax(OnnxCall *c, Scaled x, int opset, bool log) {
   int axis, rank = x.t ? tg_ndim(x.t) : 0;
   if (!x.t || !call_axis(c, attr_i(c, "axis", opset < 13 ? 1 : -1), rank, &axis)) return scaled_none;
@@ -142,10 +142,10 @@ Scaled scaled_softmax(OnnxCall *c, Scaled x, int opset, bool log) {
 
 /* ---- norms */
 enum {
-  NORM_NUMBERS = 1 << 16, /* so many numbers at most, */
-  NORM_BITS = 22,         /* of so many bits each */
+  NORM_NUMBERS = 1 << 16, /* the most numbers of a norm, */
+  NORM_BITS = 22,         /* with at most this many bits each */
   ROOT_BITS = 30,
-  NORM_RESULT = 27 /* bits of a result, which is no more than the root of how many numbers there are */
+  NORM_RESULT = 27 /* bits of a result, which is at most the square root of the number of numbers */
 };
 
 /* a * b / 2^bits, rounded. */
@@ -153,8 +153,8 @@ static TgTensor *product_over(TgTensor *a, TgTensor *b, int bits) {
   return tg_shr_scalar(tg_add_scalar(tg_mul(a, b), ldexp(1, bits - 1)), bits);
 }
 
-/* 2^30 / sqrt(v / 4^k) for 0 < v < 2^62, i64, where 4^k is the greatest power of 4 in v. A line is within
- * .086 of it; three steps of Newton's iteration take that to 2^-24. */
+/* 2^30 / sqrt(v / 4^k) for 0 < v < 2^62, i64, where 4^k is the greatest power of 4 that is not above v. A
+ * linear approximation has an error of at most .086; three steps of Newton's iteration reduce it to 2^-24. */
 static TgTensor *inverse_root(TgTensor *v, TgTensor **k) {
   TgTensor *high = v, *power = tg_zeros_like(v);
   for (int bits = 16; bits; bits /= 2) {
@@ -174,9 +174,9 @@ static TgTensor *inverse_root(TgTensor *v, TgTensor **k) {
   return r;
 }
 
-/* Rows of n numbers, each over the root of its mean square and epsilon; about the mean if `centred`. With
- * `deviation`, that root in units of 2^-22 of x's bound, a result y is off by at most
- * (1.5 + |y|) / deviation + |y| / 2^23 + sqrt(n) / 2^27. */
+/* Divides each row of n numbers by the root of its mean square plus epsilon; if `centred`, after the mean
+ * was subtracted. Let `deviation` be that root in units of 2^-22 of x's bound. The error of a result y is
+ * at most (1.5 + |y|) / deviation + |y| / 2^23 + sqrt(n) / 2^27. */
 static Scaled standardised(OnnxCall *c, Scaled x, int64_t n, bool centred) {
   const TgAxes along = TG_AXES(1);
   double eps = attr_f(c, "epsilon", 1e-5f) * (double)n;
@@ -194,7 +194,8 @@ static Scaled standardised(OnnxCall *c, Scaled x, int64_t n, bool centred) {
   return (Scaled){y, scaled_one(c, ldexp(sqrt((double)n), -NORM_RESULT), ldexp(1, NORM_RESULT) + 256)};
 }
 
-/* Layers from `axis` on, or groups of channels, of which an instance norm has one each. */
+/* Norms over the axes from `axis` on, or over groups of channels; an instance norm has one channel in each
+ * group. */
 Scaled scaled_norm(OnnxCall *c, const Scaled *in) {
   Scaled x = in[0];
   const char *op = c->n->op;
@@ -214,7 +215,7 @@ Scaled scaled_norm(OnnxCall *c, const Scaled *in) {
                        (long long)groups),
              scaled_none;
     rows = dims[0] * groups;
-    times = c->opset < 21 ? dims[1] / groups : 1; /* one factor for each group */
+    times = c->opset < 21 ? dims[1] / groups : 1; /* each group has one factor */
   }
   int64_t n = rows ? numbers / rows : 0;
   if (n < 1 || n > NORM_NUMBERS)

@@ -1,9 +1,10 @@
-/* onnx_list.c: values that are no tensors: lists (the sequences of ONNX) and optional values. In: a node and
- * the values so far. Out: the values of its outputs. A list is never changed; what adds to one makes another,
- * which shares the tensors. An optional value that is there is the value itself. */
+/* onnx_list.c: values that are not tensors: lists (the sequences of ONNX) and optional values. In: a node
+ * and the values so far. Out: the values of its outputs. A list is never changed; an operator that adds to
+ * a list makes another one, which shares the tensors. An optional value that is present is the value
+ * itself. */
 #include "onnx_private.h"
 
-enum { MOST_VALUES = 1 << 20 }; /* of a list */
+enum { MOST_VALUES = 1 << 20 }; /* the most values of a list */
 
 OnnxList *list_new(OnnxRun *r, size_t n) {
   if (n > MOST_VALUES) return ctx_fail(r->m->ctx, TG_ERR_LIMIT, "a list of %zu values", n), NULL;
@@ -32,7 +33,8 @@ static const OnnxList *list_in(OnnxRun *r, const OnnxNode *n, int i) {
   return NULL;
 }
 
-/* Input i as a place in 0 .. room - 1, negative from the end `n`; left out: `otherwise`. */
+/* Reads input i as a place in 0 .. room - 1; negative places count from the end, `length`. If the input is
+ * left out, the place is `otherwise`. */
 static bool place_in(OnnxRun *r, const OnnxNode *n, int i, int64_t length, int64_t room, int64_t otherwise,
                      size_t *at) {
   OnnxVal *v = node_value(r, n, i);
@@ -45,7 +47,8 @@ static bool place_in(OnnxRun *r, const OnnxNode *n, int i, int64_t length, int64
 }
 
 /* ---- lists */
-static bool list_empty(OnnxRun *r, const OnnxNode *n) { /* dtype says what there would be */
+/* attribute dtype only describes values that there might be */
+static bool list_empty(OnnxRun *r, const OnnxNode *n) {
   OnnxList *l = list_new(r, 0);
   return l && give(r, n, (OnnxVal){.list = l});
 }
@@ -96,7 +99,7 @@ static bool list_length(OnnxRun *r, const OnnxNode *n) {
 }
 
 /* ---- lists and tensors */
-/* Sizes of the parts of an axis of `size`: all 1, all one number but the last, or as listed. */
+/* The sizes of the parts of an axis of `size`: all 1, all the same number except the last, or as listed. */
 static bool parts_of(OnnxRun *r, const OnnxNode *n, int64_t size, int64_t **parts, size_t *nparts) {
   TgContext *ctx = r->m->ctx;
   OnnxVal *v = node_value(r, n, 1);
@@ -139,7 +142,8 @@ static bool list_split(OnnxRun *r, const OnnxNode *n) {
   if (!v || !v->t) return wrong(r, "input %lld is no tensor", 0);
   if (!tg_ndim(v->t)) return wrong(r, "a tensor of %lld axes", 0);
   if (!call_axis(&c, attr_i(&c, "axis", 0), tg_ndim(v->t), &axis)) return false;
-  bool gone = !attr_i(&c, "keepdims", 1) && !node_value(r, n, 1); /* the axis, where each part is one */
+  /* the axis is removed, because each part has size 1 */
+  bool gone = !attr_i(&c, "keepdims", 1) && !node_value(r, n, 1);
   bool ok = parts_of(r, n, tg_dim(v->t, axis), &parts, &nparts);
   OnnxList *l = ok ? list_new(r, nparts) : NULL;
   for (size_t i = 0; l && ok && i < nparts; at += parts[i++]) {
@@ -151,7 +155,7 @@ static bool list_split(OnnxRun *r, const OnnxNode *n) {
   return ok && l && give(r, n, (OnnxVal){.list = l});
 }
 
-/* On the host where all of it is there, and small. */
+/* The result is on the host if all values are there, and it is small. */
 static bool list_concat(OnnxRun *r, const OnnxNode *n) {
   OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
   const OnnxList *l = list_in(r, n, 0);
@@ -177,9 +181,8 @@ static bool list_concat(OnnxRun *r, const OnnxNode *n) {
   return all && give(r, n, (OnnxVal){.t = all, .host = host});
 }
 
-/* The body once for each value of the first list, with the same place of other lists, and other tensors
- * whole.
- */
+/* Runs the body once for each value of the first list. Other lists contribute their value at the same
+ * place, and other tensors are passed whole. */
 static bool list_map(OnnxRun *r, const OnnxNode *n) {
   OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
   const OnnxAttr *a = call_attr(&c, "body", ONNX_GRAPH);

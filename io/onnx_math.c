@@ -1,5 +1,5 @@
-/* onnx_math.c: the operators that work element by element, and reductions. In: an OnnxCall. Out: lazy
- * tensors. ONNX keeps the dtype where tg.h widens one (integer sums, means, division), so results are cast
+/* onnx_math.c: operators that work element by element, and reductions. In: an OnnxCall. Out: lazy tensors.
+ * ONNX keeps the dtype in cases where tg.h widens it (integer sums, means, division), so results are cast
  * back. */
 #include "onnx_private.h"
 #include <math.h>
@@ -51,12 +51,12 @@ static TgTensor *op_where(OnnxCall *c) { return tg_where(as(c->in[0], TG_BOOL), 
 
 static TgTensor *cast_to(OnnxCall *c, TgTensor *x, TgDType d) {
   bool saturate = attr_i(c, "saturate", 1);
-  double most = d == TG_FP8E4M3 ? 448 : 57344; /* of fp8: past the largest value, that one */
+  double most = d == TG_FP8E4M3 ? 448 : 57344; /* of fp8: larger values become the largest one */
   if (tg_dtype(x) == d) return op_identity(x);
   return tg_cast((d == TG_FP8E4M3 || d == TG_FP8E5M2) && saturate ? tg_clamp(x, -most, most) : x, d);
 }
 
-/* Fractions are cut off, then the low bits are left: 9 is -7 in four bits with a sign. */
+/* Fractions are truncated, then the low bits are kept: 9 is -7 in four signed bits. */
 static TgTensor *cast_narrow(OnnxCall *c, TgTensor *x, const OnnxNarrow *to) {
   double span = to->hi - to->lo + 1;
   TgTensor *whole = as(x, TG_I32), *low = tg_bitand(whole, tg_scalar_like(whole, span - 1));
@@ -141,7 +141,7 @@ static TgTensor *op_isinf(OnnxCall *c) {
                        : tg_logical_not(tg_eq(tg_zeros_like(c->in[0]), tg_zeros_like(c->in[0])));
 }
 
-/* ---- softmax kinds: before opset 13 over all axes from `axis` on */
+/* ---- softmax functions; before opset 13 they are over all axes from `axis` on */
 static TgTensor *along(OnnxCall *c, TgTensor *(*f)(TgTensor *x, int axis)) {
   TgTensor *x = c->in[0];
   int axis, rank = tg_ndim(x);
@@ -155,8 +155,8 @@ static TgTensor *f_softmax(TgTensor *x, int axis) { return tg_softmax(x, .axis =
 static TgTensor *f_log_softmax(TgTensor *x, int axis) { return tg_log_softmax(x, .axis = TG_AXES(axis)); }
 
 static TgTensor *f_hardmax(TgTensor *x, int axis) {
-  if (!tg_size_of(x, axis)) return op_identity(x); /* nothing is the largest of nothing */
-  /* (.., n): back to its place */
+  if (!tg_size_of(x, axis)) return op_identity(x); /* an empty axis has no largest element */
+  /* from (.., n): the new axis moves back to its place */
   TgTensor *best = tg_one_hot(tg_argmax(x, .axis = TG_AXES(axis)), tg_size_of(x, axis));
   int64_t order[TG_MAX_RANK];
   int rank = tg_ndim(x);
@@ -171,7 +171,7 @@ static TgTensor *op_log_softmax(OnnxCall *c) { return along(c, f_log_softmax); }
 
 static TgTensor *op_hardmax(OnnxCall *c) { return along(c, f_hardmax); }
 
-/* ---- reductions: axes are an attribute, from opset 18 an input (of ReduceSum from 13) */
+/* ---- reductions: the axes are an attribute, and from opset 18 an input (for ReduceSum from 13) */
 TgTensor *onnx_reduce(OnnxCall *c) {
   Ints axes;
   TgTensor *x = c->in[0];
@@ -182,7 +182,7 @@ TgTensor *onnx_reduce(OnnxCall *c) {
   if (axes.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes", axes.n);
   for (int i = 0; i < axes.n; i++)
     if (!call_axis(c, axes.v[i], tg_ndim(x), &a.v[a.n++])) return NULL;
-  if (none || (!tg_ndim(x) && !a.n)) { /* no axis, but what is done to each element */
+  if (none || (!tg_ndim(x) && !a.n)) { /* no axis is reduced, but the function is applied to each element */
     TgTensor *y = tg_unsqueeze(x, tg_ndim(x));
     return keep_dtype(x, c->n->def->reduce(y, TG_AXES(tg_ndim(x)), false));
   }
@@ -212,7 +212,7 @@ static TgTensor *r_logexp(TgTensor *x, TgAxes a, bool k) {
   TgTensor *m = r_max(is_int(x) ? tg_float(x) : x, a, true);
   m = tg_where(tg_isfinite(m), m, tg_zeros_like(m));
   TgTensor *s = tg_add(tg_log(r_sum(tg_exp(tg_sub(x, m)), a, true)), m);
-  return k ? s : r_sum(s, a, false); /* over axes of size 1 */
+  return k ? s : r_sum(s, a, false); /* the axes have size 1 here */
 }
 
 static TgTensor *arg_of(OnnxCall *c, bool max) {
@@ -231,7 +231,7 @@ static TgTensor *op_argmax(OnnxCall *c) { return arg_of(c, true); }
 
 static TgTensor *op_argmin(OnnxCall *c) { return arg_of(c, false); }
 
-/* A running sum or product along an axis; exclusive: of those before, `empty` for the first. */
+/* A running sum or product along an axis; exclusive: of the elements before, and `empty` for the first. */
 static TgTensor *running(OnnxCall *c, TgTensor *(*f)(TgTensor *x, int axis), double empty) {
   TgTensor *x = c->in[0], *s;
   Ints at;

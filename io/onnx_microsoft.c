@@ -1,10 +1,10 @@
-/* onnx_microsoft.c: operators of com.microsoft, which onnxruntime's optimiser writes in place of several of
- * ai.onnx: attention with its projections, norms with what is added before, products with what follows, and
- * arithmetic on quantised tensors. In: an OnnxCall. Out: lazy tensors. What each takes is as its
- * documentation says (ContribOperators.md of onnxruntime). */
+/* onnx_microsoft.c: operators of com.microsoft, each of which onnxruntime's optimiser writes in place of
+ * several operators of ai.onnx: attention with its projections, norms with the preceding addition,
+ * products with the following operation, and arithmetic on quantised tensors. In: an OnnxCall. Out: lazy
+ * tensors. Inputs and attributes are as in onnxruntime's documentation (ContribOperators.md). */
 #include "onnx_private.h"
 
-/* Whether these inputs are given; others may be left out between them. */
+/* Whether these inputs are given; the inputs between them may be left out. */
 #define NEEDS(c, ...) needs(c, (const int[]){__VA_ARGS__, -1})
 
 static bool needs(OnnxCall *c, const int *which) {
@@ -23,7 +23,7 @@ static TgTensor *op_quick_gelu(OnnxCall *c) {
 
 static TgTensor *op_bias_gelu(OnnxCall *c) { return tg_gelu_erf(tg_add(c->in[0], c->in[1])); }
 
-/* ---- norms. What is normalised is an output too, where it is asked for. */
+/* ---- norms. The sum before normalisation is an output too, if it is requested. */
 static TgTensor *normed(OnnxCall *c, TgTensor *sum, TgTensor *weight, TgTensor *bias, bool centred) {
   double eps = attr_f(c, "epsilon", 1e-12f);
   TgTensor *mean = NULL, *inv = NULL;
@@ -44,7 +44,7 @@ static TgTensor *op_skip_rms(OnnxCall *c) { /* x, skip, gamma, bias */
   return normed(c, plus(tg_add(c->in[0], c->in[1]), input(c, 3)), c->in[2], NULL, false);
 }
 
-/* Rows of three tables added and normalised: by token, by place, by segment. */
+/* Adds rows of three tables, selected by token, place and segment, and normalises the sum. */
 static TgTensor *op_embed_norm(OnnxCall *c) {
   TgTensor *tokens = c->in[0], *segments = input(c, 1), *table = input(c, 4), *mask = input(c, 7),
            *at = input(c, 8), *places = input(c, 3);
@@ -91,7 +91,7 @@ static TgTensor *op_fused_gemm(OnnxCall *c) {
   return onnx_activated(c, onnx_gemm(c), a ? a->f : 0, b ? b->f : 0, a ? 1 + (b != NULL) : 0);
 }
 
-/* ---- weights of 4 (2, 8) bits in blocks along k, each with a scale and, maybe, a zero point: a (.., k) by
+/* ---- weights of 4 (2, 8) bits in blocks along k, each with a scale and maybe a zero point: a (.., k) by
  * (n, blocks, bytes) -> (.., n). com.microsoft */
 static TgTensor *op_matmul_nbits(OnnxCall *c) {
   TgTensor *a = c->in[0], *b = c->in[1], *scale = c->in[2], *zero = input(c, 3), *bias = input(c, 5);
@@ -113,7 +113,7 @@ static TgTensor *op_matmul_nbits(OnnxCall *c) {
   scale = tg_reshape(scale, TG_SHAPE(n, blocks, 1));
   TgTensor *less = NULL;
   if (zero && tg_dtype(zero) != TG_U8) less = tg_reshape(zero, TG_SHAPE(n, blocks, 1));
-  if (zero && !less) { /* packed as the weights are, each row begins with a byte */
+  if (zero && !less) { /* packed like the weights; each row begins with a new byte */
     TgTensor *z[4], *rows = tg_reshape(zero, TG_SHAPE(n, -1));
     for (int64_t i = 0; i < per; i++)
       z[i] = tg_bitand_scalar(tg_shr_scalar(rows, (int)(i * bits)), (double)((1 << bits) - 1));
@@ -127,9 +127,9 @@ static TgTensor *op_matmul_nbits(OnnxCall *c) {
 }
 
 /* ---- attention */
-/* What is added to the scores: mask_filter_value where a mask hides a key. The mask is the number of keys of
- * each sequence (b), these and the first ones (2 b), or 1 for each key that is seen: (b, k), (b, q, k), or
- * (b, 1, most, most), of which the queries' rows count. */
+/* Computes what is added to the scores: mask_filter_value where a mask hides a key. The mask has the
+ * number of keys of each sequence (b), or these and the first keys (2 b), or 1 for each visible key: (b,
+ * k), (b, q, k), or (b, 1, most, most), of which the rows of the queries are used. */
 static bool hidden(OnnxCall *c, TgTensor *m, int64_t batch, const Heads *h, TgTensor **out) {
   int64_t nq = h->nq, nk = h->nk, first = m ? tg_size_of(m, 0) : 0, both = tg_size_mul(c->ctx, batch, 2);
   int rank = m ? tg_ndim(m) : 0;
@@ -157,7 +157,8 @@ static bool hidden(OnnxCall *c, TgTensor *m, int64_t batch, const Heads *h, TgTe
   return true;
 }
 
-/* q, k, v by heads, with the past before the new keys. bias: an input that is added to the scores. */
+/* Attention of q, k, v by heads, with the past already joined before the new keys. bias: an input that is
+ * added to the scores. */
 static TgTensor *attention_of(OnnxCall *c, Heads *h, TgTensor *mask, TgTensor *bias) {
   Scores o = {.scale = attr_f(c, "scale", 0)};
   if (!onnx_heads_known(c, h)) return NULL;
@@ -182,8 +183,8 @@ static bool past_joined(Heads *h, TgTensor *k, TgTensor *v) {
   return h->k && h->v;
 }
 
-/* x (b, s, in) by one matrix for queries, keys and values (in, 3 n), or of the sizes that are given. past and
- * its successor, output 1: (2, b, heads, k, d). */
+/* x (b, s, in) is multiplied by one matrix for queries, keys and values, (in, 3 n) or with the given
+ * sizes. past and its successor, output 1: (2, b, heads, k, d). */
 static TgTensor *op_ms_attention(OnnxCall *c) {
   TgTensor *x = c->in[0], *w = c->in[1], *past = input(c, 4), *part[3];
   int64_t heads = attr_i(c, "num_heads", 0), at = 0;
@@ -208,8 +209,8 @@ static TgTensor *op_ms_attention(OnnxCall *c) {
   return attention_of(c, &h, input(c, 3), input(c, 5));
 }
 
-/* Queries, keys and values of their own: (b, s, heads d) each, keys and values by heads already, or packed
- * (b, s, heads, 3, d), (b, s, heads, 2, d). bias: of all three in a row. */
+/* Queries, keys and values are separate inputs: (b, s, heads d) each, or keys and values already by heads,
+ * or packed as (b, s, heads, 3, d) or (b, s, heads, 2, d). bias: the biases of all three in a row. */
 static TgTensor *op_multi_head(OnnxCall *c) {
   TgTensor *q = c->in[0], *k = input(c, 1), *v = input(c, 2), *bias = input(c, 3);
   int64_t heads = attr_i(c, "num_heads", 0), at = 0;
@@ -241,9 +242,10 @@ static TgTensor *op_multi_head(OnnxCall *c) {
   return attention_of(c, &h, input(c, 4), input(c, 5));
 }
 
-/* Attention of decoders, com.microsoft: causal, with the past before it, a window of it, positions turned
- * here. A query alone holds keys and values too, behind it. All sequences of a batch are as long as the past
- * and the new keys together: other lengths are refused. */
+/* Attention of decoders, com.microsoft: causal, with the past before the new keys, optionally a window,
+ * and rotation by positions. If only the query is given, it contains keys and values too, after the
+ * queries. All sequences of a batch must be as long as the past and the new keys together; other lengths
+ * are refused. */
 static TgTensor *op_group_query(OnnxCall *c) {
   int64_t heads = attr_i(c, "num_heads", 0), kv = attr_i(c, "kv_num_heads", 0),
           window = attr_i(c, "local_window_size", -1);
@@ -300,8 +302,8 @@ static TgTensor *op_group_query(OnnxCall *c) {
   return onnx_heads_joined(onnx_attend(&h, &o));
 }
 
-/* x (b, s, heads d) or (b, heads, s, d); positions (1), of the first, or (b, s); tables of angles (n, half).
- */
+/* x (b, s, heads d) or (b, heads, s, d); positions: (1), that of the first, or (b, s); tables of angles
+ * (n, half). */
 static TgTensor *op_ms_rotary(OnnxCall *c) {
   TgTensor *x = c->in[0], *at = tg_long(c->in[1]), *cosines = c->in[2], *sines = c->in[3];
   int64_t heads = attr_i(c, "num_heads", 0), turned_n = attr_i(c, "rotary_embedding_dim", 0);
@@ -326,7 +328,7 @@ static TgTensor *op_ms_rotary(OnnxCall *c) {
   return tg_ndim(x) == 4 ? y : onnx_heads_joined(y);
 }
 
-/* ---- quantised tensors: input i, its scale, its zero point (which may be left out) */
+/* ---- quantised tensors: input i, its scale, and its zero point (which may be left out) */
 static TgTensor *value_of(const OnnxCall *c, int i) {
   TgTensor *x = as(c->in[i], TG_F32), *zero = input(c, i + 2);
   return tg_mul(zero ? tg_sub(x, as(zero, TG_F32)) : x, as(c->in[i + 1], TG_F32));
@@ -387,7 +389,8 @@ static TgTensor *op_q_average_pool(OnnxCall *c) {
   if (last) x = onnx_channels_moved(x, false);
   if (!x || !onnx_spatial(c, x, NULL, &s)) return NULL;
   bool ceil_mode = attr_i(c, "ceil_mode", 0), with_pads = attr_i(c, "count_include_pad", 0);
-  if (ceil_mode && with_pads) onnx_ceil_padded(x, &s); /* onnxruntime divides by the whole window */
+  /* onnxruntime divides by the size of the whole window */
+  if (ceil_mode && with_pads) onnx_ceil_padded(x, &s);
   TgTensor *y =
       tg_avg_pool2d(x, .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation,
                     .padding = s.padding, .ceil_mode = ceil_mode && !with_pads, .exclude_pad = !with_pads);
@@ -395,7 +398,7 @@ static TgTensor *op_q_average_pool(OnnxCall *c) {
   return y ? onnx_quantised(c, y, c->in[3], input(c, 4)) : NULL;
 }
 
-static TgTensor *op_q_concat(OnnxCall *c) { /* the result's scale and zero point first */
+static TgTensor *op_q_concat(OnnxCall *c) { /* the result's scale and zero point are the first inputs */
 
   enum { MOST = 64 };
 
@@ -410,7 +413,7 @@ static TgTensor *op_q_concat(OnnxCall *c) { /* the result's scale and zero point
   return onnx_quantised(c, tg_cat(part, n, axis), c->in[0], input(c, 1));
 }
 
-/* a by b in integers, then by both scales. */
+/* Multiplies a and b as integers, then by the product of both scales. */
 static TgTensor *scaled_product(TgTensor *a, TgTensor *b, TgTensor *a_zero, TgTensor *b_zero,
                                 TgTensor *scale) {
   TgTensor *x = as(a, TG_I32), *y = as(b, TG_I32);
@@ -419,7 +422,7 @@ static TgTensor *scaled_product(TgTensor *a, TgTensor *b, TgTensor *a_zero, TgTe
   return tg_mul(as(tg_matmul(x, y), TG_F32), scale);
 }
 
-static TgTensor *op_dynamic_product(OnnxCall *c) { /* a, b, its scale, its zero point, bias */
+static TgTensor *op_dynamic_product(OnnxCall *c) { /* a, b, b's scale, b's zero point, bias */
   TgTensor *scale, *zero, *a = onnx_dynamically_quantised(c->in[0], &scale, &zero);
   return plus(scaled_product(a, c->in[1], zero, input(c, 3), tg_mul(scale, c->in[2])), input(c, 4));
 }

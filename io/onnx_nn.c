@@ -1,11 +1,12 @@
-/* onnx_nn.c: products, convolutions, pools, normalisation, quantisation. In: an OnnxCall. Out: lazy tensors.
- * Spatial attributes come per axis, first axis first, with all pads before the axes ahead of those behind
- * them; tg.h takes a pair per axis, the last axis first. */
+/* onnx_nn.c: products, convolutions, pools, normalisation, quantisation. In: an OnnxCall. Out: lazy
+ * tensors. ONNX lists spatial attributes axis by axis, first axis first, with the pads before all axes
+ * ahead of the pads after them; tg.h takes a pair for each axis, the last axis first. */
 #include "onnx_private.h"
 
-enum { SIZE_LIMIT = 1 << 28 }; /* of strides, pads and the like: sums and products of two stay numbers */
+/* bound of strides, pads and so on, so that sums and products of two do not overflow */
+enum { SIZE_LIMIT = 1 << 28 };
 
-static TgTensor *channels(TgTensor *v, int rank) { /* (c) -> (c, 1, ..): to stand beside (n, c, ..) */
+static TgTensor *channels(TgTensor *v, int rank) { /* (c) -> (c, 1, ..): to be broadcast with (n, c, ..) */
   int64_t dims[TG_MAX_RANK];
   for (int a = 0; a < rank - 1; a++)
     dims[a] = a ? 1 : tg_numel(v);
@@ -42,7 +43,7 @@ static bool sizes(OnnxCall *c, const char *name, int n, TgSizes *out) {
   return true;
 }
 
-/* what is said of a weight that is there */
+/* Whether kernel_shape, if it is given, agrees with the weight. */
 static bool kernel_agrees(OnnxCall *c, int n, const TgSizes *kernel) {
   Ints said;
   if (!call_ints(c, -1, "kernel_shape", &said)) return false;
@@ -108,7 +109,7 @@ static TgTensor *op_conv(OnnxCall *c) {
                          .padding = s.padding);
 }
 
-/* com.microsoft: a convolution, what is added to it, and an activation, as onnxruntime writes them in one. */
+/* com.microsoft: onnxruntime writes a convolution, an addition and an activation as one operator. */
 TgTensor *onnx_activated(OnnxCall *c, TgTensor *y, double a, double b, int given) {
   const char *how = attr_s(c, "activation", "");
   if (!*how) return y;
@@ -149,7 +150,7 @@ static TgTensor *op_conv_transpose(OnnxCall *c) {
     if (p < 0 || p > SIZE_LIMIT || (want.given && (want.v[skip + i] < 0 || want.v[skip + i] > SIZE_LIMIT)))
       return call_fail(c, TG_ERR_VALUE, "output_shape or output_padding of axis %d", i);
     bool same = !strncmp(how, "SAME", 4);
-    /* the pads follow from the size that is wanted; what is missing is added behind */
+    /* the pads follow from the requested size; missing elements are added at the end */
     if (want.given || same) {
       int64_t total = full + p - (want.given ? want.v[skip + i] : tg_dim(x, i + 2) * s.stride.v[i]);
       int64_t less = total < 0 ? 0 : total;
@@ -182,7 +183,7 @@ static TgTensor *op_max_pool(OnnxCall *c) {
     plane *= a < 2 ? 1 : tg_dim(x, a);
   }
   TgTensor *base = tg_reshape(tg_mul_scalar(onnx_iota(c->ctx, nc), (double)plane), s.n + 2, dims);
-  c->out[1] = tg_add(tg_long(places), base); /* ONNX counts from the start of the whole tensor */
+  c->out[1] = tg_add(tg_long(places), base); /* ONNX counts places from the start of the whole tensor */
   return y;
 }
 
@@ -196,20 +197,20 @@ static TgTensor *op_average_pool(OnnxCall *c) {
                              .exclude_pad = !attr_i(c, "count_include_pad", 0));
 }
 
-/* A last window that begins before the padding behind counts too: what it lacks becomes padding. */
+/* A last window that begins before the padding at the end counts too: its missing elements become padding. */
 void onnx_ceil_padded(const TgTensor *x, Spatial *s) {
   for (int i = 0; i < s->n; i++) {
     int64_t *behind = &s->padding.v[2 * (s->n - 1 - i) + 1];
     int64_t end = tg_dim(x, i + 2) + s->padding.v[2 * (s->n - 1 - i)], step = s->stride.v[i];
     int64_t reach = s->dilation.v[i] * (s->kernel.v[i] - 1) + 1, room = end + *behind - reach;
-    if (room < 0) continue; /* not one window: refused as without */
+    if (room < 0) continue; /* not even one window fits: refused as without ceil_mode */
     int64_t last = (room + step - 1) / step * step;
     if (last >= end && last) last -= step;
     *behind = last + reach > end ? last + reach - end : 0;
   }
 }
 
-/* (sum of |x|^p)^(1/p): from the average, in which the pads count as zeros. */
+/* (sum of |x|^p)^(1/p), computed from the average, in which the padding counts as zeros. */
 static TgTensor *op_lp_pool(OnnxCall *c) {
   Spatial s = {0};
   double p = (double)attr_i(c, "p", 2), n = 1;
@@ -224,7 +225,8 @@ static TgTensor *op_lp_pool(OnnxCall *c) {
   return as(tg_pow_scalar(tg_mul_scalar(mean, n), 1 / p), tg_dtype(c->in[0]));
 }
 
-/* What was the largest of its window goes back to where it was, by its number in the whole tensor. */
+/* Puts the largest value of each window back to its place, which is given by its number in the whole
+ * tensor. */
 static TgTensor *op_max_unpool(OnnxCall *c) {
   Spatial s = {0};
   Ints want;
@@ -249,8 +251,9 @@ static TgTensor *op_max_unpool(OnnxCall *c) {
   return tg_reshape(tg_scatter(empty, 0, places, flat), s.n + 2, dims);
 }
 
-/* Columns back to the picture that they were cut from, overlaps added: a transposed convolution whose weight
- * puts row k of a column at place k of the window. (n, c * places, columns) -> (n, c, ..image) */
+/* Puts columns back into the picture that they were cut from, and adds overlaps. This is a transposed
+ * convolution whose weight puts row k of a column at place k of the window. (n, c * places, columns) ->
+ * (n, c, ..image) */
 static TgTensor *op_col2im(OnnxCall *c) {
   Ints image, block, pads;
   TgTensor *x = c->in[0];
@@ -319,7 +322,7 @@ static TgTensor *op_global_max(OnnxCall *c) {
 
 /* ---- normalisation */
 static TgTensor *op_batch_norm(OnnxCall *c) {
-  attr_unused(c, "momentum"); /* of training */
+  attr_unused(c, "momentum"); /* only for training */
   if (!attr_i(c, "spatial", 1)) return call_fail(c, TG_ERR_VALUE, "spatial 0 is not implemented");
   if (attr_i(c, "training_mode", 0) || c->nout > 1)
     return call_fail(c, TG_ERR_VALUE, "training is not implemented");
@@ -365,7 +368,7 @@ TgTensor *onnx_rms(TgTensor *x, TgAxes axes, double eps, TgTensor **inv) {
   return as(tg_mul(wide, i), tg_dtype(x));
 }
 
-/* RMSNormalization, and what onnxruntime called it before. */
+/* RMSNormalization, and SimplifiedLayerNormalization, onnxruntime's earlier name for it. */
 static TgTensor *op_rms_norm(OnnxCall *c) {
   if (attr_i(c, "stash_type", 1) != 1) return call_fail(c, TG_ERR_VALUE, "stash_type is not f32");
   int axis, rank = tg_ndim(c->in[0]);
@@ -386,7 +389,7 @@ static TgTensor *op_group_norm(OnnxCall *c) {
   if (c->opset < 21) {
     w = tg_repeat_interleave(w, ch / groups, 0);
     b = tg_repeat_interleave(b, ch / groups, 0);
-  } /* one per group */
+  } /* there is one weight for each group */
   TgTensor *y = onnx_standard(tg_reshape(x, TG_SHAPE(n, groups, -1)), TG_AXES(2), attr_f(c, "epsilon", 1e-5f),
                               NULL, NULL);
   return as(tg_add(tg_mul(shaped_as(y, x), channels(w, rank)), channels(b, rank)), tg_dtype(x));
@@ -420,7 +423,7 @@ static TgTensor *op_lrn(OnnxCall *c) {
 
 static TgTensor *op_dropout(OnnxCall *c) {
   Ints on;
-  attr_unused(c, "ratio"), attr_unused(c, "seed"); /* of training */
+  attr_unused(c, "ratio"), attr_unused(c, "seed"); /* only for training */
   if (!call_ints(c, c->opset >= 12 ? 2 : -1, NULL, &on)) return NULL;
   if (on.n && on.v[0]) return call_fail(c, TG_ERR_VALUE, "training is not implemented");
   int64_t room[TG_MAX_RANK];
@@ -433,7 +436,8 @@ static TgTensor *op_dropout(OnnxCall *c) {
 static TgTensor *op_einsum(OnnxCall *c) { return tg_einsum(attr_s(c, "equation", ""), c->in, c->nin); }
 
 /* ---- quantisation */
-/* scale or zero point for x: one number, one per element of axis, or with block_size one per block of it. */
+/* A scale or zero point reshaped for x: one number, one for each element of axis or, with block_size, one
+ * for each block of it. */
 static TgTensor *beside(OnnxCall *c, TgTensor *x, TgTensor *v) {
   int axis, rank = tg_ndim(x);
   int64_t dims[TG_MAX_RANK], block = attr_i(c, "block_size", 0), along = attr_i(c, "axis", 1);
@@ -521,7 +525,7 @@ static TgTensor *op_dynamic_quantize(OnnxCall *c) {
   return y;
 }
 
-/* Its zero point taken off input i: one, or one for each row, column or filter. */
+/* Subtracts the zero point from input i: a single one, or one for each row, column or filter. */
 typedef enum ZeroOf { OF_ROWS, OF_COLUMNS, OF_FILTERS } ZeroOf;
 
 static TgTensor *less_zero(OnnxCall *c, int i, int zero, ZeroOf of) {
@@ -555,7 +559,7 @@ static TgTensor *op_conv_integer(OnnxCall *c) {
                          .padding = s.padding);
 }
 
-/* ---- products of quantised tensors: x, its scale and zero point, w, its, y's */
+/* ---- products of quantised tensors: x, its scale and zero point; w, its scale and zero point; those of y */
 TgTensor *onnx_quantised(OnnxCall *c, TgTensor *y, TgTensor *scale, TgTensor *zero) {
   double lo, hi;
   TgDType d = zero ? tg_dtype(zero) : TG_U8;

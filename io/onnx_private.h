@@ -1,6 +1,6 @@
-/* onnx_private.h: what the files of the ONNX reader share: the model as parsed, a run of it, and what an
- * operator is given. Names are resolved when the model is opened: from then on a value is a number, 0 for an
- * input or output that is left out. */
+/* onnx_private.h: what the files of the ONNX reader share: the model as parsed, a run of it, and the
+ * arguments of an operator. Names are resolved when the model is opened: from then on a value is a number,
+ * and 0 is an input or output that is left out. */
 #ifndef TG_ONNX_PRIVATE_H
 #define TG_ONNX_PRIVATE_H
 #include "io_private.h"
@@ -9,19 +9,19 @@
 enum {
   ONNX_OPSET_MIN = 7,
   ONNX_OPSET_MAX = 28,
-  ONNX_DEPTH = 8,           /* of graphs within graphs */
-  ONNX_CALLS = 24,          /* of functions that call functions */
-  ONNX_NODES_MAX = 1 << 20, /* with each function's body once for each call */
+  ONNX_DEPTH = 8,           /* the most levels of graphs within graphs */
+  ONNX_CALLS = 24,          /* the most levels of functions that call functions */
+  ONNX_NODES_MAX = 1 << 20, /* counting the body of each function once for each call */
   ITERATIONS_MOST = 100000,
   HOST_MAX = 1024,
   CONSTANTS_MAX = 1024,
   CONSTANT_BYTES = 1 << 16,
-  ONNX_KNOWN_MOST = 1 << 16 /* numbers of a constant that integers alone look at */
+  ONNX_KNOWN_MOST = 1 << 16 /* the most numbers of a constant that are read for a run with integers alone */
 };
 typedef struct OnnxGraph OnnxGraph;
 
-/* Integers of less than a byte: packed in files, the first in the lowest bits; here a byte each, of dtype
- * `as`. */
+/* Integers of less than a byte. In files they are packed, the first one in the lowest bits; here each is a
+ * byte, of dtype `as`. */
 typedef struct OnnxNarrow {
   int type; /* its data_type */
   TgDType as;
@@ -29,16 +29,16 @@ typedef struct OnnxNarrow {
   double lo, hi;
 } OnnxNarrow;
 
-const OnnxNarrow *onnx_narrow(int64_t data_type); /* NULL: none of them */
+const OnnxNarrow *onnx_narrow(int64_t data_type); /* NULL: this data_type is not one of them */
 
-/* A tensor of the file. narrow: the data_type, where it is such a one, else 0. host: the same in the model's
- * host context if it is small, else NULL. */
+/* A tensor of the file. narrow: its data_type if that is narrower than a byte, otherwise 0. host: the same
+ * tensor in the model's host context if it is small, otherwise NULL. */
 typedef struct OnnxTensor {
   struct OnnxTensor *next;
   const char *name;
   TgTensor *main, *host;
   int narrow;
-  double *numbers; /* tg_onnx_integers: its elements, if they are not many */
+  double *numbers; /* tg_onnx_integers: its elements, if there are few */
 } OnnxTensor;
 
 typedef enum OnnxKind {
@@ -54,7 +54,7 @@ typedef enum OnnxKind {
 
 typedef struct OnnxAttr {
   const char *name, *s;
-  int kind; /* an OnnxKind, or what the file says; 0: it has no value */
+  int kind; /* an OnnxKind, or the file's number if that is none; 0: it has no value */
   double f;
   int64_t i;
   const int64_t *ints;
@@ -69,7 +69,8 @@ typedef struct OnnxCall OnnxCall;
 typedef struct OnnxRun OnnxRun;
 typedef struct OnnxNode OnnxNode;
 
-/* The domain that an operator belongs to. A name that means another thing in each domain is two operators. */
+/* The domain that an operator belongs to. A name with different meanings in the two domains is two
+ * operators. */
 typedef enum OnnxDomain { DOMAIN_ONNX, DOMAIN_MICROSOFT, DOMAIN_BOTH } OnnxDomain;
 
 /* FORM_FOLD: a binary function over any number of inputs. */
@@ -83,12 +84,12 @@ typedef struct OnnxOp {
     TgTensor *(*unary)(TgTensor *x);
     TgTensor *(*binary)(TgTensor *a, TgTensor *b);
     TgTensor *(*reduce)(TgTensor *x, TgAxes a, bool keep);
-    bool (*control)(OnnxRun *r, const OnnxNode *n); /* runs graphs: gives all its outputs their values */
+    bool (*control)(OnnxRun *r, const OnnxNode *n); /* runs graphs, and gives all outputs their values */
   };
 
   int8_t since, min_in, max_in; /* max_in -1: any number */
   uint8_t form, domain;
-  bool sized; /* it takes inputs of symbolic sizes */
+  bool sized; /* it accepts inputs of symbolic sizes */
 } OnnxOp;
 
 #define ONNX_ROW(name, since, lo, hi, form, domain, sized, ...)                                              \
@@ -97,8 +98,9 @@ typedef struct OnnxOp {
 #define ONNX_BINARY(name, f) ONNX_ROW(name, 1, 2, 2, FORM_BINARY, DOMAIN_ONNX, true, .binary = f)
 #define ONNX_FOLD(name, f)   ONNX_ROW(name, 1, 1, -1, FORM_FOLD, DOMAIN_ONNX, true, .binary = f)
 #define ONNX_REDUCE(name, f) ONNX_ROW(name, 1, 1, 2, FORM_REDUCE, DOMAIN_ONNX, true, .reduce = f)
-/* Operators whose inputs may have symbolic sizes, then those of which all sizes are numbers: they may use tg_dim. Rows
- * of com.microsoft, and of both domains, where `since` is ai.onnx's. */
+/* Rows for operators whose inputs may have symbolic sizes (SIZED), and for operators whose sizes must all
+ * be numbers, so that they may use tg_dim. MICROSOFT: rows of com.microsoft. BOTH: rows of both domains,
+ * where `since` is that of ai.onnx. */
 #define ONNX_SIZED(name, since, lo, hi, f)                                                                   \
   ONNX_ROW(name, since, lo, hi, FORM_CALL, DOMAIN_ONNX, true, .fn = f)
 #define ONNX_SIZED_MICROSOFT(name, lo, hi, f)                                                                \
@@ -116,12 +118,12 @@ typedef struct OnnxOp {
 
 struct OnnxNode {
   const char *name, *op, *domain;
-  const char *label; /* what errors call it: its name, or what says which one it is where it has none */
+  const char *label; /* what error messages call it: its name or, if it has none, a text that identifies it */
   size_t *in, *out;  /* values */
   int nin, nout, nattrs;
   OnnxAttr *attrs;
-  const OnnxOp *def; /* NULL: not known here, or not in this opset */
-  OnnxGraph *body;   /* of a call of one of the model's own functions; else NULL */
+  const OnnxOp *def; /* NULL: the operator is unknown, or not in this opset */
+  OnnxGraph *body;   /* if the node calls one of the model's own functions; otherwise NULL */
 };
 
 typedef struct OnnxIO {
@@ -143,13 +145,14 @@ struct OnnxGraph {
   OnnxTensor **init;
   size_t *init_value;
   size_t nnodes, nin, nout, ninit;
-  struct OnnxGraph *next; /* all graphs of the model, to be freed */
-  const OnnxNode *caller; /* of a function's body: whose attributes it takes; else NULL */
+  struct OnnxGraph *next; /* all graphs of the model, which are freed through this list */
+  const OnnxNode *caller; /* for the body of a function: the node whose attributes it takes; otherwise NULL */
   int opset;
 };
 
-/* A function of the model, as bytes: each call of it is parsed anew, with the attributes of the call. nodes:
- * that a call adds, with those of the functions that it calls, once they are counted. */
+/* A function of the model, as bytes: each call of it is parsed anew, with the attributes of the call.
+ * nodes: the number of nodes that a call adds, including those of the functions that it calls; valid once
+ * counted. */
 typedef struct OnnxFunction {
   const char *name, *domain, *overload;
   uint64_t at, n;
@@ -157,7 +160,7 @@ typedef struct OnnxFunction {
   bool counted;
 } OnnxFunction;
 
-/* What the model says that it is written in: a version of a domain's operators. */
+/* A version of a domain's operators that the model states it uses. */
 typedef struct OnnxImport {
   const char *domain;
   int64_t version;
@@ -170,7 +173,7 @@ typedef struct OnnxBeside {
   Source s;
 } OnnxBeside;
 
-/* what constant_main made; bytes: its contents */
+/* a constant that constant_main made; bytes: its contents */
 typedef struct OnnxConstant {
   struct OnnxConstant *next;
   TgTensor *t;
@@ -179,7 +182,7 @@ typedef struct OnnxConstant {
 } OnnxConstant;
 
 struct TgOnnx {
-  TgContext *ctx, *host; /* host: an interpreter, where shapes are computed as soon as they are known */
+  TgContext *ctx, *host; /* host: an interpreter in which shapes are computed as soon as they are known */
   Doc *doc;
   Source s;
   OnnxGraph *graph, *graphs;
@@ -191,23 +194,25 @@ struct TgOnnx {
   OnnxImport *imports;
   size_t nimports;
   bool integers;    /* tg_onnx_integers */
-  bool told_only;   /* operators that are not here are no error: it is opened to be described */
-  const char *path; /* of the model; NULL: it came as a tensor */
+  bool told_only;   /* the model is opened only to be described: unsupported operators are no error */
+  const char *path; /* of the model; NULL: it was given as a tensor */
   OnnxBeside *beside;
   size_t nvalues, nnodes;
-  int64_t most_iterations, iterations; /* of all loops of a run: tg_onnx_loop_limit; those so far */
-  int opset;                           /* of the domain "" */
+  /* of all loops of a run: the limit of tg_onnx_loop_limit; the number so far */
+  int64_t most_iterations, iterations;
+  int opset;                                        /* version of the domain "" */
   void (*seen)(const TgOnnxNode *node, void *user); /* tg_onnx_watch */
   void *seen_user;
 };
 
-/* ---- parsing (onnx_proto.c, onnx_tensor.c). false, NULL: an error in the context */
+/* ---- parsing (onnx_proto.c, onnx_tensor.c). false or NULL: an error, which is in the context */
 bool onnx_parse(TgOnnx *m);
 OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t n);
-TgDType onnx_dtype(int64_t data_type); /* TG_DTYPE_DEFAULT: none of ours */
-/* domain: "" and "ai.onnx", of which `opset` says what there is, or "com.microsoft". NULL: none such */
+TgDType onnx_dtype(int64_t data_type); /* TG_DTYPE_DEFAULT: we have no such dtype */
+/* domain: "" or "ai.onnx", whose operators are those of `opset`, or "com.microsoft". NULL: no such
+ * operator */
 const OnnxOp *onnx_op_find(const char *domain, const char *name, int opset);
-/* each ends with a name of NULL */
+/* each list ends with a name of NULL */
 extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[], onnx_ops_rnn[],
     onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[], onnx_ops_grid[], onnx_ops_list[],
     onnx_ops_region[], onnx_ops_microsoft[];
@@ -216,22 +221,25 @@ extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_op
 typedef struct OnnxList OnnxList;
 typedef struct OnnxScaled OnnxScaled;
 
-/* A tensor, a list of values, or an optional value that is not there (none). left_out: an input that the
- * caller of a function did not give. */
+/* A tensor, a list of values, or an optional value that is absent (none). left_out: an input of a function
+ * that its caller did not pass. */
 typedef struct OnnxVal {
   TgTensor *t, *moved;
   OnnxList *list;
   int narrow; /* as an OnnxTensor's */
   bool host, none, left_out;
   TgDType
-      sizes; /* t, of i64 on the host, has symbolic sizes among its numbers (onnx_sizes.c); then its dtype */
-  const OnnxTensor *of;     /* a tensor of the file, or NULL */
-  const OnnxScaled *scaled; /* onnx_integer.c: t has integers, for which this says what they mean; or NULL */
+      /* not 0: t, of i64 on the host, has symbolic sizes among its numbers (onnx_sizes.c); this is then
+       * the value's dtype */
+      sizes;
+  const OnnxTensor *of; /* a tensor of the file, or NULL */
+  /* onnx_integer.c: t has integers, and this says what numbers they represent; or NULL */
+  const OnnxScaled *scaled;
 } OnnxVal;
 
-/* It is never changed: values share it. */
+/* A list is never changed, because values share it. */
 struct OnnxList {
-  OnnxList *next; /* all of a run, to be freed */
+  OnnxList *next; /* all lists of a run, which are freed through this list */
   size_t n;
   OnnxVal at[];
 };
@@ -241,10 +249,10 @@ struct OnnxRun {
   bool symbolic; /* an input has a symbolic size */
   OnnxVal *vals;
   OnnxList *lists;
-  OnnxScaled *scaled; /* all of a run; the first member is the next */
+  OnnxScaled *scaled; /* all of a run; the first member is the next one */
 };
 
-/* Whether an input has a symbolic size; a build without INTERP, which computes with such sizes, takes none. */
+/* Whether an input has a symbolic size. A build without INTERP, which computes such sizes, accepts none. */
 static inline bool has_symbolic(const OnnxRun *r) {
 #ifdef TG_NO_INTERP
   return (void)r, false;
@@ -253,35 +261,37 @@ static inline bool has_symbolic(const OnnxRun *r) {
 #endif
 }
 
-OnnxList *list_new(OnnxRun *r, size_t n);                  /* onnx_list.c; NULL: an error */
-OnnxVal *node_value(OnnxRun *r, const OnnxNode *n, int i); /* of any kind; NULL: left out, or without value */
-bool value_number(OnnxRun *r, OnnxVal *v, double *out);    /* read now */
+OnnxList *list_new(OnnxRun *r, size_t n); /* onnx_list.c; NULL: an error */
+/* of any kind; NULL: left out, or without a value */
+OnnxVal *node_value(OnnxRun *r, const OnnxNode *n, int i);
+bool value_number(OnnxRun *r, OnnxVal *v, double *out); /* reads the value now */
 OnnxVal value_of_int(OnnxRun *r, int64_t v, TgDType d);
 
-TgTensor *val_main(OnnxRun *r, OnnxVal *v); /* in the model's context */
+TgTensor *val_main(OnnxRun *r, OnnxVal *v); /* the value in the model's context */
 
 struct OnnxCall {
-  TgContext *ctx; /* where the node is computed: the model's, or its host */
+  TgContext *ctx; /* the context in which the node is computed: the model's, or its host */
   OnnxRun *run;
   const OnnxNode *n;
   int opset, nin, nout;
-  TgTensor **in, **out; /* in: of ctx; NULL where left out. fn returns out[0] and fills in the others */
-  OnnxVal **raw;        /* the inputs wherever they are */
-  bool *seen;           /* of each attribute: an operator has asked for it */
-  int narrow;           /* of out[0], as an OnnxTensor's; fn sets it */
-  uint8_t lists;        /* bit i: input i is a list in which symbolic sizes may stand, and is i64 here */
-  TgDType sizes;        /* the outputs may be such lists, of this dtype; else 0 */
+  TgTensor **in, **out; /* in: in ctx; NULL if left out. fn returns out[0] and fills in the other outputs */
+  OnnxVal **raw;        /* the inputs, in whichever context they are */
+  bool *seen;           /* for each attribute: an operator has read it */
+  int narrow;           /* of out[0], as in an OnnxTensor; fn sets it */
+  uint8_t lists;        /* bit i: input i is a list that may contain symbolic sizes, and is i64 here */
+  TgDType sizes;        /* not 0: the outputs may be such lists, of this dtype */
 };
 
-/* onnx_call.c. Whether the operator takes inputs of these dtypes; false: recorded */
+/* onnx_call.c. Whether the operator takes inputs of these dtypes; false: the error is recorded. */
 bool onnx_types_fit(OnnxCall *c);
-/* TG_ERR_VALUE with the text; NULL. */
+/* Records an error with the text, and returns NULL. */
 TgTensor *call_fail(OnnxCall *c, TgStatus status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* NULL: not given. An attribute that no operator asks for is an error of the node; one of another kind than
- * it asks for is, too (in the context). */
+/* NULL: the attribute is not given, or it is of another kind, which is recorded as an error. Attributes
+ * that no operator reads are errors of the node. */
 const OnnxAttr *call_attr(const OnnxCall *c, const char *name, OnnxKind kind);
-void attr_unused(const OnnxCall *c, const char *name); /* means nothing here, and may be given */
+/* marks an attribute that has no effect here, but may be given */
+void attr_unused(const OnnxCall *c, const char *name);
 int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise);
 double attr_f(const OnnxCall *c, const char *name, double otherwise);
 const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise);
@@ -296,110 +306,123 @@ typedef struct Ints {
   int64_t v[4 * TG_MAX_RANK];
 } Ints;
 
-/* Numbers that are needed now: of input i (computed and read), or of the attribute `name` (may be NULL).
- * !given: neither is there. false: an error. */
+/* Reads numbers that are needed now: those of input i (computed and read), or of the attribute `name` (may
+ * be NULL). !given: neither is there. Returns false on an error. */
 bool call_ints(OnnxCall *c, int i, const char *name, Ints *out);
 
-/* The same, and symbolic sizes among them, which nothing may be computed of but by tg_size_add and the like. */
+/* The same, but the numbers may include symbolic sizes. Compute with these only by tg_size_add and related
+ * functions. */
 bool call_sizes(OnnxCall *c, int i, const char *name, Ints *out);
-/* false, with an error: the value of v is needed now, which it has not if sizes are symbolic. */
+/* Returns false, with an error, if v has symbolic sizes, so that its value cannot be read now. */
 bool value_now(OnnxRun *r, const OnnxVal *v);
 
 /* ---- symbolic sizes (onnx_sizes.c) */
 typedef enum OnnxDone { DONE_NOT, DONE, DONE_ERROR } OnnxDone;
 
-enum { ALL_LISTS = 255 }; /* of OnnxCall.lists: every input */
+enum { ALL_LISTS = 255 }; /* for OnnxCall.lists: every input */
 
 bool onnx_is_list(const OnnxCall *c, int i);
-/* A node of lists of sizes: outputs made, or left to do with these numbers as data of the device. */
+/* Handles a node of lists of sizes: either makes its outputs, or leaves it to be computed with these
+ * numbers as data of the device. */
 OnnxDone onnx_sizes_node(OnnxCall *c);
-bool onnx_sizes_fit(OnnxCall *c); /* whether the operator takes its inputs; false: recorded */
-TgTensor *onnx_sizes_main(OnnxRun *r, OnnxVal *v); /* such a list on the device */
-bool onnx_sizes_found(OnnxRun *r, OnnxVal *v); /* clears v->sizes where all are numbers. false: an error */
-/* y with the sizes of x, symbolic ones too */
+bool onnx_sizes_fit(OnnxCall *c); /* whether the operator accepts its inputs; false: the error is recorded */
+TgTensor *onnx_sizes_main(OnnxRun *r, OnnxVal *v); /* puts such a list on the device */
+/* clears v->sizes if all sizes are numbers; returns false on an error */
+bool onnx_sizes_found(OnnxRun *r, OnnxVal *v);
+/* y reshaped to the sizes of x, including symbolic ones */
 TgTensor *shaped_as(TgTensor *y, TgTensor *x);
 TgTensor *onnx_iota(TgContext *ctx, int64_t size);   /* 0, 1 .. size - 1, of i64 */
 TgTensor *onnx_size_like(TgTensor *x, int64_t size); /* that number, of x's dtype */
 /* x as a matrix: the axes before `axis` are its rows. */
 TgTensor *onnx_matrix(TgTensor *x, int axis);
-bool onnx_is_symbolic(OnnxCall *c, int64_t size); /* asked where has_symbolic is true */
-/* tg_size_of all axes of x, in room */
+bool onnx_is_symbolic(OnnxCall *c, int64_t size); /* call it only if has_symbolic is true */
+/* Writes tg_size_of of all axes of x to room, and returns room. */
 const int64_t *sizes_in(const TgTensor *x, int64_t room[TG_MAX_RANK]);
 bool outputs_made(OnnxCall *c, bool *small); /* onnx.c */
 bool outputs_kept(OnnxCall *c);
 
 /* onnx_nn.c: strides, dilations, pads and auto_pad of a convolution or a pool over the axes from the third
- * on. padding: before and after, by axis, the last one first. kernel: of the weight; NULL: the attribute
- * kernel_shape. false: an error. */
+ * one on. padding: before and after, for each axis, the last axis first. kernel: sizes from the weight, or
+ * from the attribute kernel_shape if the weight is NULL. Returns false on an error. */
 typedef struct Spatial {
   int n;
   TgSizes kernel, stride, dilation, padding;
 } Spatial;
 
-/* onnx_microsoft.c: x (n, .., c) with its channels second, or, back, the other way round. */
+/* onnx_microsoft.c: x (n, .., c) with its channels moved to the second axis, or, if back, the reverse. */
 TgTensor *onnx_channels_moved(TgTensor *x, bool back);
 
-/* onnx_attention.c: what attention of both domains shares. Heads of (b, heads, s, d): repeated is done. */
+/* onnx_attention.c: what attention shares between both domains. Heads are (b, heads, s, d), after keys and
+ * values were repeated. */
 typedef struct Heads {
   TgTensor *q, *k, *v;
   int64_t nq, nk, past, heads;
 } Heads;
 
 typedef struct Scores {
-  TgTensor *mask, *may; /* added or bool; what may be seen. Both may be NULL */
+  TgTensor *mask, *may; /* mask: added or bool; may: what may be attended to. Both may be NULL */
   double scale, softcap;
-  int64_t shown_after; /* of which step the scores are an output: 0 .. 3 */
+  int64_t shown_after; /* the step after which the scores are an output: 0 .. 3 */
   TgTensor *shown;
 } Scores;
 
-/* Heads of four axes, whose number and size are no variables. false: recorded, or one is NULL */
+/* Whether the heads have four axes, with a number and size of heads that are not symbolic. false: the
+ * error is recorded, or one of them is NULL. */
 bool onnx_heads_known(OnnxCall *c, const Heads *h);
-/* (b, s, heads d) -> (b, heads, s, d); what has four axes is that already */
+/* (b, s, heads d) -> (b, heads, s, d); a tensor of four axes is returned unchanged */
 TgTensor *onnx_by_heads(OnnxCall *c, TgTensor *x, int64_t heads);
-TgTensor *onnx_heads_joined(TgTensor *y); /* and back: (b, s, heads d) */
-/* Each head of keys serves several of queries. */
+TgTensor *onnx_heads_joined(TgTensor *y); /* the reverse: -> (b, s, heads d) */
+/* Repeats keys or values so that there are `heads` heads; each head of keys serves several heads of
+ * queries. */
 TgTensor *onnx_heads_repeated(TgTensor *x, int64_t heads);
-/* Which keys a query may see, (.., q, k) bool, or NULL: the causal order, and what lies past the end of each
- * sequence's keys. past: how many keys stand before the first query. */
+/* Which keys a query may see, (.., q, k) bool, or NULL for all: it applies the causal order, and hides
+ * what is past the end of each sequence's keys. past: the number of keys before the first query. */
 TgTensor *onnx_seen(OnnxCall *c, int64_t nq, int64_t nk, int64_t past, TgTensor *lens, bool causal);
 TgTensor *onnx_attend(const Heads *h, Scores *o); /* (b, heads, q, d) */
-/* h (b, heads, s, size); cosines and sines (.., s, half), broadcast. The first `turned` numbers of each head.
- */
+/* Rotates the first `turned` numbers of each head. h (b, heads, s, size); cosines and sines (.., s, half),
+ * broadcast. */
 TgTensor *onnx_turn(TgTensor *h, TgTensor *cosines, TgTensor *sines, int64_t turned, bool inner);
 
 /* onnx_nn.c */
-/* (x - mean) / sqrt(var + eps) over axes, in f32 or wider. mean, inv: NULL, or where these go */
+/* (x - mean) / sqrt(var + eps) over axes, in f32 or wider. mean, inv: receive the mean and 1 / sqrt(var +
+ * eps); may be NULL */
 TgTensor *onnx_standard(TgTensor *x, TgAxes axes, double eps, TgTensor **mean, TgTensor **inv);
-TgTensor *onnx_rms(TgTensor *x, TgAxes axes, double eps, TgTensor **inv); /* x by its root mean square */
+/* x divided by its root mean square */
+TgTensor *onnx_rms(TgTensor *x, TgAxes axes, double eps, TgTensor **inv);
 TgTensor *onnx_gemm(OnnxCall *c);
-TgTensor *onnx_activated(OnnxCall *c, TgTensor *y, double a, double b, int given); /* by `activation` */
-/* Rounded to a scale and a zero point (NULL: u8, 0), whose dtype it has. */
+/* applies the function that attribute `activation` names */
+TgTensor *onnx_activated(OnnxCall *c, TgTensor *y, double a, double b, int given);
+/* y rounded to a scale and a zero point, with the zero point's dtype (NULL: u8, 0). */
 TgTensor *onnx_quantised(OnnxCall *c, TgTensor *y, TgTensor *scale, TgTensor *zero);
 TgTensor *onnx_dynamically_quantised(TgTensor *x, TgTensor **scale, TgTensor **zero); /* u8 */
 
 bool onnx_spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatial *s);
-/* The padding of a pool over x with ceil_mode, where what that adds counts as padding does. */
+/* Extends the padding of a pool over x for ceil_mode, if what ceil_mode adds counts as padding does. */
 void onnx_ceil_padded(const TgTensor *x, Spatial *s);
-bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n); /* n 0: not there */
-/* Whether each index of input i, where its numbers are known, is in -n .. n-1; column: only every step-th
- * from there on. false: an error. */
+bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n); /* n 0: the input is not there */
+/* Whether each index of input i, if its values are known, is in -n .. n-1. Only every step-th index is
+ * checked, from `column` on. Returns false on an error. */
 bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step);
 /* A tensor of data that is the same in every run of these shapes. */
 TgTensor *call_constant(OnnxCall *c, const void *data, TgDType dtype, int ndim, const int64_t *dims);
-bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from the end; false: none such */
-/* The operator of c on c->in. */
+/* negative: from the end; false: no such axis */
+bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out);
+/* Softmax of input 0 along the attribute axis, as opset c->opset defines it. */
 TgTensor *onnx_softmax(OnnxCall *c);
-TgTensor *onnx_fold(OnnxCall *c); /* the function of its operator over all inputs */
+TgTensor *onnx_fold(OnnxCall *c); /* applies the operator's binary function to all inputs */
+/* Applies the operator's function over the axes that the node names. */
 TgTensor *onnx_reduce(OnnxCall *c);
-/* the function of its operator over the axes that it names */ /* of input 0, by attribute axis as opset c->opset has it */
+/* The operator of c, applied to c->in. */
 TgTensor *onnx_op_called(OnnxCall *c);
-/* onnx_integer.c: a node without floats. *done: its outputs are there, and have been kept. false: an error */
+/* onnx_integer.c: computes a node without floats. *done: its outputs were made and kept. Returns false on
+ * an error. */
 bool onnx_integer_node(OnnxCall *c, bool *done);
-TgTensor *onnx_scaled_plain(const OnnxScaled *s); /* the quantised tensor that it was; NULL: none */
+/* the quantised tensor that these integers came from; NULL: none */
+TgTensor *onnx_scaled_plain(const OnnxScaled *s);
 /* onnx_border.c */
 TgTensor *onnx_integer_output(OnnxRun *r, const OnnxIO *out, OnnxVal *v); /* NULL: an error */
 bool graph_run(OnnxRun *r, OnnxGraph *g);
 bool iteration_begin(
-    OnnxRun *r); /* of a loop of any kind. false: cancelled, or more than tg_onnx_loop_limit */
-TgTensor *onnx_resize(OnnxCall *c); /* onnx_resize.c: of the table in onnx_nn.c */
+    OnnxRun *r); /* begins an iteration of any kind of loop. false: cancelled, or past tg_onnx_loop_limit */
+TgTensor *onnx_resize(OnnxCall *c); /* onnx_resize.c: for the table in onnx_nn.c */
 #endif

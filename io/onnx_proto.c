@@ -1,5 +1,6 @@
-/* onnx_proto.c: the bytes of an ONNX model -> graphs, nodes and functions. Nodes stand in order, so a name
- * that is not there yet is an error and no cycle gets in. */
+/* onnx_proto.c: the bytes of an ONNX model -> graphs, nodes and functions. In: a model's bytes. Out: its
+ * graphs, with names resolved to values. Nodes are in topological order, so a name that is not known yet
+ * is an error, and cycles cannot occur. */
 #include "onnx_wire.h"
 #include <stdio.h>
 
@@ -27,7 +28,7 @@ static bool value_find(const OnnxGraph *g, const char *name, size_t *value) {
   return false;
 }
 
-/* The attribute `name` of the call that g is a function's body for; NULL: the call does not give it. */
+/* The attribute `name` of the call whose function has g as its body; NULL: the call does not give it. */
 static const OnnxAttr *caller_attr(const OnnxGraph *g, const char *name) {
   while (g && !g->caller)
     g = g->parent;
@@ -36,8 +37,8 @@ static const OnnxAttr *caller_attr(const OnnxGraph *g, const char *name) {
   return NULL;
 }
 
-/* Twice over the message: counted first, then filled. The type that is said outweighs the field that was met.
- */
+/* Reads the message twice: first to count, then to fill the arrays. A declared type takes precedence over
+ * the field that was found. */
 static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth) {
   Field f;
   size_t k = 0;
@@ -120,7 +121,8 @@ static bool nodes_fit(const TgOnnx *m, size_t more) {
          io_fail(&m->s, TG_ERR_LIMIT, "more than %d nodes, with those of functions", ONNX_NODES_MAX);
 }
 
-/* Exporters leave names out: what the node makes says which one it is, or its place in the graph. */
+/* A label for error messages. Exporters leave names out; then the first output, or the place in the graph,
+ * identifies the node. */
 static const char *label_new(TgOnnx *m, Wire w, const OnnxNode *n, const OnnxGraph *g) {
   enum { CAP = 128 };
 
@@ -192,7 +194,7 @@ static bool dim_parse(TgOnnx *m, Wire w, OnnxIO *x) {
       return false;
   }
   if (x->dims[x->ndim] < 0) x->dims[x->ndim] = -1;
-  const char *name = x->dim_names[x->ndim]; /* writers say "?" of any size that they do not know */
+  const char *name = x->dim_names[x->ndim]; /* writers put "?" for any size that they do not know */
   if (name && !strcmp(name, "?")) x->dim_names[x->ndim] = NULL;
   x->ndim++;
   return !w.bad;
@@ -212,7 +214,7 @@ static bool io_parse(TgOnnx *m, Wire w, OnnxIO *x) {
     if (f.number != 2 || !wire_want(&w, &f, 2, "value")) continue;
     Wire type = wire_within(&m->s, &f);
     while (wire_next(&type, &ff)) {
-      if (ff.number != 1) continue; /* sequences, maps, optionals: of no dtype of ours */
+      if (ff.number != 1) continue; /* sequences, maps, optionals: these have no dtype */
       if (!wire_want(&type, &ff, 2, "type")) return false;
       Wire tensor = wire_within(&m->s, &ff);
       while (wire_next(&tensor, &fff)) {
@@ -297,7 +299,7 @@ static bool opset_parse(TgOnnx *m, Wire w, int *opset) {
     if (f.number == 2 && wire_want(&w, &f, 0, "opset")) version = f.v;
   }
   if (w.bad) return false;
-  /* what is used of another domain is refused by its name */
+  /* operators of another domain are refused by their names when they are used */
   if (*domain && strcmp(domain, "ai.onnx")) return true;
   if (version < ONNX_OPSET_MIN || version > ONNX_OPSET_MAX)
     return io_fail(&m->s, TG_ERR_VALUE, "opset %lld of the domain ai.onnx is not read here: %d to %d are",
@@ -322,8 +324,8 @@ static bool imports_parse(TgOnnx *m, Wire w0) {
   return true;
 }
 
-/* ---- functions of the model's own */
-/* A node of the main graph, or of a function, that is not known: told when the model is opened. */
+/* ---- functions that the model defines */
+/* Reports a node of the main graph, or of a function, with an unknown operator when the model is opened. */
 static bool nodes_known(const TgOnnx *m, const OnnxGraph *g) {
   for (size_t i = 0; i < g->nnodes && !m->told_only; i++) {
     const OnnxNode *n = &g->nodes[i];
@@ -361,7 +363,7 @@ static bool functions_parse(TgOnnx *m, Wire w0) {
   return true;
 }
 
-/* The attributes of a call, and the function's defaults for those that it leaves out. */
+/* Adds the function's default attributes to a call that leaves them out. */
 static bool defaults_taken(TgOnnx *m, Wire w0, OnnxNode *n) {
   Field f;
   size_t more;
@@ -384,7 +386,7 @@ static bool defaults_taken(TgOnnx *m, Wire w0, OnnxNode *n) {
   return true;
 }
 
-/* The names of a function's inputs or outputs as values of its body. */
+/* Reads the names of a function's inputs or outputs as values of its body. */
 static bool names_parse(TgOnnx *m, Wire w, uint64_t number, OnnxGraph *g, OnnxIO *io, bool made) {
   Field f;
   size_t k = 0;
@@ -430,7 +432,8 @@ static bool text_is(const TgOnnx *m, const Field *f, const char *text) {
   return f->n == strlen(text) && !memcmp(m->s.p + f->at, text, f->n);
 }
 
-/* The function with the names that a node's bytes say; NULL: none, or an error in the context. */
+/* The function that a node calls, by the names in its bytes. NULL: there is none, or an error, which is in
+ * the context. */
 static OnnxFunction *function_named(TgOnnx *m, Wire w) {
   Field f, op = {0}, domain = {0}, overload = {0};
   while (wire_next(&w, &f)) {
@@ -446,12 +449,12 @@ static OnnxFunction *function_named(TgOnnx *m, Wire w) {
   return NULL;
 }
 
-/* Nodes are counted before they are made: two calls of the next function in each of twenty functions are a
- * million of them. Depths are as in parsing, which refuses what is deeper. */
+/* Nodes are counted before they are made: if each of twenty functions calls the next one twice, there are
+ * a million nodes. Depths are counted as in parsing, which refuses deeper nesting. */
 static size_t function_nodes(TgOnnx *m, OnnxFunction *fn, int depth);
 
-/* The nodes of a graph or a function, fields `number` of w, with those of their graphs and calls; at most one
- * more than there may be. */
+/* The number of nodes of a graph or a function, which are fields `number` of w, including those of their
+ * graphs and calls. The result is at most one more than the limit. */
 static size_t nodes_counted(TgOnnx *m, Wire w, uint64_t number, int opset, int depth) {
   size_t n = 0;
   Field f, attr, graph;
@@ -474,14 +477,15 @@ static size_t function_nodes(TgOnnx *m, OnnxFunction *fn, int depth) {
   Field f;
   int opset = m->opset;
   if (fn->counted || depth >= ONNX_CALLS) return fn->nodes;
-  fn->counted = true; /* a call of itself adds nothing, and is refused later */
+  fn->counted = true; /* a call of itself adds nothing here, and is refused later */
   Wire w0 = wire_of(&m->s, fn->at, fn->n);
   for (Wire w = w0; wire_next(&w, &f);)
     if (f.number == 9 && f.type == 2 && !opset_parse(m, wire_within(&m->s, &f), &opset)) return 0;
   return fn->nodes = nodes_counted(m, w0, 7, opset, depth + 1);
 }
 
-/* A node that calls one of the model's functions gets its body. An operator that is known here is itself. */
+/* If a node calls one of the model's functions, parses the function's body for it. A supported operator
+ * takes precedence over a function of the same name. */
 static bool function_called(TgOnnx *m, Wire w, OnnxNode *n, int depth) {
   if (n->def || !m->nfunctions) return true;
   OnnxFunction *fn = function_named(m, w);
@@ -502,7 +506,7 @@ bool onnx_parse(TgOnnx *m) {
   Wire w0 = wire_of(&m->s, 0, m->s.n);
   Field f, graph = {0};
   bool found = false, opsets = false;
-  m->nvalues = 1; /* 0: left out */
+  m->nvalues = 1; /* value 0 means left out */
   for (Wire w = w0; wire_next(&w, &f);) {
     if ((f.number == 7 || f.number == 8) && !wire_want(&w, &f, 2, "model")) return false;
     if (f.number == 8 && !opset_parse(m, wire_within(&m->s, &f), &m->opset)) return false;

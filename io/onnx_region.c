@@ -1,15 +1,14 @@
 /* onnx_region.c: DeformConv and RoiAlign: a picture read between its pixels, at places that other inputs
- * give. In: an OnnxCall. Out: products of a weight with what is read, or means and largest values of regions.
- */
+ * give. In: an OnnxCall. Out: products of a weight with the values read, or means and maxima of regions. */
 #include "onnx_private.h"
 #include <math.h>
 
-/* What is read of x (rows, channels, all) at `index` (rows, 1, places): (rows, channels, places). */
+/* Reads x (rows, channels, all) at `index` (rows, 1, places): (rows, channels, places). */
 static TgTensor *read_at(TgTensor *x, TgTensor *index) {
   return tg_gather(x, 2, tg_expand(index, TG_SHAPE(-1, tg_dim(x, 1), -1)));
 }
 
-/* 0, 1 .. n-1 along `axis` of `rank`, all other sizes 1; times `step`, from `first` on. */
+/* first + step * (0, 1 .. n-1) along `axis` of `rank` axes; all other sizes are 1. */
 static TgTensor *ramp(TgContext *ctx, TgDType d, int64_t n, int rank, int axis, double step, double first) {
   int64_t dims[TG_MAX_RANK];
   for (int a = 0; a < rank; a++)
@@ -18,8 +17,8 @@ static TgTensor *ramp(TgContext *ctx, TgDType d, int64_t n, int rank, int axis, 
   return tg_cast(tg_add_scalar(tg_mul_scalar(i, step), first), d);
 }
 
-/* ---- DeformConv: each tap of the kernel reads where its offset moves it; outside are zeros */
-typedef struct Taps { /* of one axis, (rows, 1, places): the two pixels beside a place */
+/* ---- DeformConv: each tap of the kernel reads at a place moved by its offset; the outside is zero */
+typedef struct Taps { /* of one axis, (rows, 1, places): the two pixels next to a place */
   TgTensor *index[2], *weight[2];
 } Taps;
 
@@ -69,7 +68,7 @@ static bool deform_read(OnnxCall *c, Deform *d) {
   return fits || (call_fail(c, TG_ERR_SHAPE, "offset or mask does not fit"), false);
 }
 
-/* Where the taps read along axis a: (n * offset_groups, 1, taps * out). */
+/* The places where the taps read along axis a: (n * offset_groups, 1, taps * out). */
 static TgTensor *deform_places(OnnxCall *c, const Deform *d, int a) {
   TgTensor *off = tg_reshape(c->in[2], TG_SHAPE(d->n * d->offset_groups, d->s.kernel.v[0], d->s.kernel.v[1],
                                                 2, d->out[0], d->out[1]));
@@ -104,18 +103,18 @@ static TgTensor *op_deform_conv(OnnxCall *c) {
   return tg_cast(r, tg_dtype(c->in[0]));
 }
 
-/* ---- RoiAlign: a region as a grid of bins, each read at some places; outside by a pixel and more are zeros
- */
+/* ---- RoiAlign: a region is a grid of bins, and each bin is read at several places; more than a pixel
+ * outside, values are zero */
 typedef struct Roi {
   bool largest, half;
-  int64_t count, out[2], ratio, samples[2]; /* samples: in each bin, the most of any region */
+  int64_t count, out[2], ratio, samples[2]; /* samples: places in each bin, the most of any region */
   double scale;
   TgTensor *start[2], *size[2]; /* (count, 1, 1) by axis, y first, in pixels */
 } Roi;
 
 enum { MOST_SAMPLES = 1 << 12 };
 
-/* How many places a bin has along axis a of each region: (count, 1, 1). */
+/* The number of places in a bin along axis a, for each region: (count, 1, 1). */
 static TgTensor *samples_of(const Roi *r, int a) {
   TgTensor *per_bin = tg_div_scalar(r->size[a], (double)r->out[a]);
   return r->ratio > 0 ? tg_add_scalar(tg_zeros_like(per_bin), (double)r->ratio) : tg_ceil(per_bin);
@@ -124,7 +123,7 @@ static TgTensor *samples_of(const Roi *r, int a) {
 static bool samples_counted(OnnxCall *c, Roi *r, int a) {
   r->samples[a] = r->ratio;
   if (r->ratio > 0 || !r->count) return true;
-  double most = tg_item_f64(tg_max(samples_of(r, a))); /* sizes follow from the regions' values */
+  double most = tg_item_f64(tg_max(samples_of(r, a))); /* the sizes depend on the regions' values */
   if (tg_error(c->ctx)) return false;
   if (!(most < MOST_SAMPLES)) return call_fail(c, TG_ERR_LIMIT, "%g places in a bin", most), false;
   r->samples[a] = most > 1 ? (int64_t)most : 1;
@@ -165,8 +164,8 @@ static bool roi_read(OnnxCall *c, Roi *r) {
   return true;
 }
 
-/* Of axis a, (count, out, samples): the pixels beside each place and their weights, which are 0 outside;
- * `there`: 1 where a bin has that many places. */
+/* For axis a, (count, out, samples): the pixels next to each place and their weights, which are 0 outside;
+ * `there`: 1 if a bin has that many places. */
 typedef struct Beside {
   TgTensor *index[2], *weight[2], *there;
 } Beside;
@@ -188,7 +187,8 @@ static Beside roi_places(OnnxCall *c, const Roi *r, int a, int64_t n) {
   return b;
 }
 
-/* (count, out y, samples y, out x, samples x) of one of (count, out, samples) along y or along x. */
+/* Reshapes (count, out, samples) along y or x to (count, out y, samples y, out x, samples x), with size 1
+ * for the other axis. */
 static TgTensor *spread(const Roi *r, TgTensor *t, int a) {
   return a ? tg_reshape(t, TG_SHAPE(r->count, 1, 1, r->out[1], r->samples[1]))
            : tg_reshape(t, TG_SHAPE(r->count, r->out[0], r->samples[0], 1, 1));

@@ -1,6 +1,7 @@
-/* onnx_resize.c: Resize and Upsample. In: an OnnxCall. Out: a lazy tensor. One axis after the other: where
- * each new element looks and with which weights is tabulated here, for as many taps as the mode has (1
- * nearest, 2 linear, 4 cubic); the result is the weighted sum of as many lookups. */
+/* onnx_resize.c: Resize and Upsample. In: an OnnxCall. Out: a lazy tensor. Axes are resized one after the
+ * other. For each new element, the places that it reads and their weights are tabulated here, for as many
+ * taps as the mode has (1 nearest, 2 linear, 4 cubic); the result is the weighted sum of that many
+ * lookups. */
 #include "onnx_private.h"
 #include <math.h>
 
@@ -9,10 +10,12 @@ typedef struct Way {
   int taps;
   double cubic_a, extrapolation;
   bool exclude;
-  bool whole; /* integers: what is between two equal ones is that one, which a sum of two products may miss */
+  /* integers: a value between two equal ones must be the same, which a sum of two products may miss */
+  bool whole;
 } Way;
 
-/* The size that is meant is in * scale, be it whole or not; out is what it was cut to. */
+/* The place in the input for element i of the output. The exact size is in * scale, which may be a
+ * fraction; out is that size rounded. */
 static double source_of(const Way *w, double i, double scale, int64_t in, int64_t out, double begin,
                         double end) {
   const char *t = w->transform;
@@ -23,8 +26,8 @@ static double source_of(const Way *w, double i, double scale, int64_t in, int64_
   if (!strcmp(t, "tf_crop_and_resize"))
     return out == 1 ? 0.5 * (begin + end) * (double)(in - 1)
                     : begin * (double)(in - 1) + i * (end - begin) * (double)(in - 1) / (double)(out - 1);
-  if (!strcmp(t, "tf_half_pixel_for_nn")) return (i + 0.5) / scale; /* of opset 11 and 12 */
-  if (!strcmp(t, "half_pixel_symmetric")) { /* keeps the centre where the size is rounded */
+  if (!strcmp(t, "tf_half_pixel_for_nn")) return (i + 0.5) / scale; /* only in opsets 11 and 12 */
+  if (!strcmp(t, "half_pixel_symmetric")) { /* keeps the centre even if the size was rounded */
     double centre = (double)in / 2;
     return centre * (1 - (double)out / exact) + (i + 0.5) / scale - 0.5;
   }
@@ -44,11 +47,11 @@ static double cubic(double a, double x) {
   return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/* Where each new element of an axis looks and with which weights, tap by tap: place [tap * out + i]. */
+/* The places that each new element of an axis reads, and their weights, tap by tap: [tap * out + i]. */
 typedef struct Taps {
   int64_t *at;
   double *weight;
-  uint8_t *outside; /* tf_crop_and_resize: it looks outside of the axis */
+  uint8_t *outside; /* tf_crop_and_resize: the place is outside the axis */
   bool any_outside;
 } Taps;
 
@@ -93,8 +96,9 @@ static TgTensor *weights_of(OnnxCall *c, const double *v, TgDType d, int rank, c
 
 static int64_t common_factor(int64_t a, int64_t b) { return b ? common_factor(b, a % b) : a; }
 
-/* Places in an axis of `in` elements, one for each of `out` new ones: arithmetic, if some b has at[i] =
- * floor((a i + b) / d) for all of them, a / d = in / out, but at the ends; else what the table says. */
+/* The places to read in an axis of `in` elements, one for each of `out` new elements. If some b satisfies
+ * at[i] = floor((a i + b) / d) for all i, except at the ends, where a / d = in / out, they are computed by
+ * arithmetic; otherwise they are read from the table. */
 static TgTensor *places_of(OnnxCall *c, const int64_t *at, int64_t in, int64_t out) {
   int64_t factor = common_factor(in, out), a = 2 * in / factor, d = 2 * out / factor, least = -d,
           most = 2 * d;
@@ -115,7 +119,8 @@ static TgTensor *places_of(OnnxCall *c, const int64_t *at, int64_t in, int64_t o
   else
     t = call_constant(c, at, TG_I64, TG_SHAPE(out));
   bool inside = least <= most && b >= 0 && end / d < in;
-  return inside ? t : tg_clamp(t, 0, (double)(in - 1)); /* then no read asks whether it is inside */
+  /* after the clamp no read needs a test whether it is inside */
+  return inside ? t : tg_clamp(t, 0, (double)(in - 1));
 }
 
 static TgTensor *axis_resize(OnnxCall *c, TgTensor *x, int axis, const Way *w, double scale, int64_t out,
@@ -176,14 +181,14 @@ static bool way_read(OnnxCall *c, bool old, Way *w) {
   return true;
 }
 
-/* What the call says of its axes: a size or a scale each, and for tf_crop_and_resize a part. */
+/* What the call says about its axes: a size or a scale for each, and for tf_crop_and_resize a part of it. */
 typedef struct Sizes {
   Ints axes, want;
-  int n; /* axes */
+  int n; /* number of axes */
   bool by_size;
   double roi[2 * TG_MAX_RANK], scales[TG_MAX_RANK];
   int nroi;
-  double one; /* the scale of all axes where the aspect ratio is kept; else 0 */
+  double one; /* the scale of all axes if the aspect ratio is kept; otherwise 0 */
 } Sizes;
 
 static bool sizes_read(OnnxCall *c, bool old, const Way *w, int rank, Sizes *s) {
@@ -208,7 +213,7 @@ static bool size_axis(OnnxCall *c, const Sizes *s, int i, int rank, int *axis) {
   return call_axis(c, s->axes.given ? s->axes.v[i] : i, rank, axis);
 }
 
-/* The largest scale at which nothing is larger than wanted, or the smallest at which nothing is smaller. */
+/* The largest scale at which no axis is larger than requested, or the smallest at which none is smaller. */
 static bool one_scale(OnnxCall *c, TgTensor *x, Sizes *s) {
   const char *policy = attr_s(c, "keep_aspect_ratio_policy", "stretch");
   bool larger = !strcmp(policy, "not_smaller");
@@ -226,7 +231,7 @@ static bool one_scale(OnnxCall *c, TgTensor *x, Sizes *s) {
 TgTensor *onnx_resize(OnnxCall *c) {
   TgTensor *x = c->in[0];
   TgDType d = tg_dtype(x);
-  bool old = c->opset < 11; /* Resize 10 and Upsample: x, scales; asymmetric */
+  bool old = c->opset < 11; /* Resize 10 and Upsample: inputs x, scales; asymmetric */
   Way w;
   Sizes s = {0};
   if (!way_read(c, old, &w) || !sizes_read(c, old, &w, tg_ndim(x), &s) || !one_scale(c, x, &s)) return NULL;

@@ -1,6 +1,7 @@
-/* onnx_rnn.c: LSTM, GRU and RNN. In: an OnnxCall. Out: a step for each element of the sequence, in order; the
- * product of all inputs with their weights is one, made before. Both directions are the same loop, once
- * backwards. A sequence that ends earlier keeps its state from there on, and its outputs are 0. */
+/* onnx_rnn.c: LSTM, GRU and RNN. In: an OnnxCall. Out: the outputs of a step for each element of the
+ * sequence, in order. All inputs are multiplied by their weights in one product before the steps. Both
+ * directions use the same loop, which one of them runs backwards. A sequence that ends earlier keeps its
+ * state from there on, and its further outputs are 0. */
 #include "onnx_private.h"
 
 typedef TgTensor *(*Activation)(TgTensor *x, double alpha, double beta);
@@ -37,7 +38,7 @@ static const struct {
   const char *name;
   Activation f;
   double alpha, beta;
-  int numbers; /* that it has: none, alpha, or both */
+  int numbers; /* which of alpha and beta it takes: 0 none, 1 alpha, 2 both */
 } known[] = {{"Sigmoid", f_sigmoid, 0, 0, 0},
              {"Tanh", f_tanh, 0, 0, 0},
              {"Relu", f_relu, 0, 0, 0},
@@ -68,7 +69,7 @@ typedef struct Cell {
   Kind kind;
   int64_t seq, batch, hidden;
   int directions;
-  Act act[6]; /* of each direction in turn */
+  Act act[6]; /* the activations of one direction, then those of the other */
   double clip;
   bool batch_first, before_reset, coupled;
   TgTensor *x; /* (seq, batch, in) */
@@ -84,7 +85,8 @@ static bool act_named(const char *name, Act *out) {
   return false;
 }
 
-/* The lists of alpha and beta have a number for each function that takes one, in the order of the functions. */
+/* The lists of alpha and beta have one number for each function that takes it, in the order of the
+ * functions. */
 static bool activations(Cell *k) {
   OnnxCall *c = k->c;
   const OnnxAttr *names = call_attr(c, "activations", ONNX_STRINGS);
@@ -151,7 +153,8 @@ static TgTensor *gate(const Cell *k, TgTensor *all, int i) {
   return tg_slice(all, -1, i * k->hidden, (i + 1) * k->hidden);
 }
 
-/* One step. px: the input's part of the gates, with both biases but GRU's hidden one if it stands inside. */
+/* One step. px: the input's part of the gates, including both biases. Only with GRU's linear_before_reset,
+ * the hidden bias of the candidate is apart: rb. */
 static TgTensor *step(const Cell *k, int d, TgTensor *px, TgTensor *r, TgTensor *rb, TgTensor *h,
                       TgTensor **cell) {
   TgTensor *rt = tg_transpose(r, 0, 1), *p = k->kind == LSTM && k->c->nin > 7 ? k->c->in[7] : NULL;
@@ -185,7 +188,7 @@ static TgTensor *step(const Cell *k, int d, TgTensor *px, TgTensor *r, TgTensor 
   return tg_mul(act(k, d, 0, out), last->f(*cell, last->alpha, last->beta));
 }
 
-/* One direction: y[t] (batch, hidden), and the last state and cell. */
+/* Runs one direction: computes y[t] (batch, hidden), the last state and the last cell. */
 static bool direction(Cell *k, int d, bool backwards, TgTensor **y, TgTensor **last, TgTensor **last_cell) {
   OnnxCall *c = k->c;
   int64_t gates = kinds[k->kind].gates * k->hidden;
@@ -233,7 +236,7 @@ static TgTensor *run(OnnxCall *c, Kind kind) {
   }
   tg_free(c->ctx, y);
   if (!ok) return NULL;
-  int at = k.batch_first ? 1 : 0;                 /* of the directions beside the batch */
+  int at = k.batch_first ? 1 : 0;                 /* the axis of the directions, before or after the batch */
   TgTensor *all = tg_stack(way, k.directions, 1); /* (seq, directions, batch, hidden) */
   if (k.batch_first) all = tg_permute(all, 4, (const int64_t[]){2, 0, 1, 3});
   if (c->nout > 1) c->out[1] = tg_stack(h, k.directions, at);

@@ -1,11 +1,13 @@
 /* onnx_scaled.c: integers and their scales, for a quantised model that is run with integers alone. In:
  * inputs of a node: tensors of 8 to 32 bits with scales and zero points, or constants of floats. Out:
- * operands, changes of scale, and results as 8-bit numbers. No float gets into the graph: where a scale
- * changes stand a multiplication by 31 bits and a shift, which rounds halves to even as ONNX does. */
+ * operands, changes of scale, and results as 8- or 16-bit numbers. The graph contains no floats: a change
+ * of scale is a multiplication by a number of 31 bits and a shift, which rounds halves to even as ONNX
+ * does. */
 #include "onnx_scaled.h"
 
 /* ---- numbers that are constants */
-/* Of input i: *n numbers, in memory of the run; false: it is not known, or an error. */
+/* The numbers of input i: *n of them, in memory of the run. Returns false if they are not known, or on an
+ * error. */
 static bool known(OnnxCall *c, int i, const double **v, int64_t *n) {
   OnnxVal *x = i < c->nin ? c->raw[i] : NULL;
   if (!x || !x->t || x->scaled) return false;
@@ -62,7 +64,7 @@ TgTensor *scaled_constant(OnnxCall *c, const double *v, int64_t n, int axis, int
 }
 
 /* ---- a change of scale */
-/* By 31 bits and a shift. */
+/* Multiplies by a number of 31 bits, then shifts. */
 TgTensor *scaled_multiplied(OnnxCall *c, TgTensor *x, const double *ratio, int64_t n, int axis) {
   OnnxScaled *room = scaled_new(c, 3 * n, 0, 0);
   if (!room) return NULL;
@@ -137,7 +139,7 @@ static bool axis_of(OnnxCall *c, int64_t along, int rank, int64_t n, int64_t dim
                       false);
 }
 
-/* Scales of input is and zero points of input iz (all zeros where that is left out) beside x. */
+/* The scales of input `is` and the zero points of input iz (zero if it is left out), to be applied to x. */
 typedef struct Points {
   const double *scale, *zero;
   int64_t n, nzero;
@@ -158,7 +160,7 @@ static bool points_of(OnnxCall *c, int is, int iz, TgTensor *x, int64_t along, P
   return axis_of(c, along, rank, n, axis >= 0 && axis < rank ? tg_dim(x, axis) : 0, &p->axis);
 }
 
-/* The numbers of a constant, as they really are. */
+/* Computes the real numbers of a constant. */
 static bool real_set(OnnxCall *c, OnnxScaled *s, int ix, TgTensor *x, const Points *p) {
   const double *q;
   int64_t n, below = 1;
@@ -215,7 +217,7 @@ TgTensor *scaled_written(OnnxCall *c, Scaled x, int is, int iz, TgDType d, int64
 }
 
 /* ---- operands */
-/* The tensor of a constant of floats: integers of so many bits. */
+/* Converts a constant of floats to integers of this many bits. */
 static Scaled of_floats(OnnxCall *c, int i, int bits) {
   const double *v;
   int64_t n;
@@ -253,7 +255,7 @@ bool scaled_reals(OnnxCall *c, int i, const double **v, int64_t *n) {
 }
 
 /* ---- operands together */
-/* Sums have room for all operands, however their scales differ. */
+/* The common scale leaves room for sums of all operands, however much their scales differ. */
 bool scaled_alike(OnnxCall *c, Scaled *x, int n) {
   double most = 0;
   bool same = true;

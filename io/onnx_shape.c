@@ -1,5 +1,6 @@
-/* onnx_shape.c: the operators that move data and ask for shapes. In: an OnnxCall. Out: lazy tensors, mostly
- * views. Shape and Size answer in the host context, where what is computed from them is known at once. */
+/* onnx_shape.c: operators that move data, and operators that return shapes. In: an OnnxCall. Out: lazy
+ * tensors, mostly views. Shape and Size make their results in the host context, where values computed from
+ * them are known at once. */
 #include "onnx_private.h"
 
 static TgTensor *same(TgTensor *x) { return shaped_as(x, x); }
@@ -106,7 +107,7 @@ static TgTensor *op_concat(OnnxCall *c) {
                                                                        : tg_cat(c->in, c->nin, axis);
 }
 
-/* Parts of an axis of symbolic size: of equal sizes, or of those that are given. */
+/* Splits an axis of symbolic size into parts of equal sizes, or of the given sizes. */
 static TgTensor *split_symbolic(OnnxCall *c, int axis, int64_t n, const Ints *given) {
   int64_t at = 0, each = n;
   if (!given->given && !tg_size_div(c->ctx, n, c->nout, &each))
@@ -143,8 +144,8 @@ static TgTensor *op_split(OnnxCall *c) {
                  : call_fail(c, TG_ERR_SHAPE, "parts add up to %lld of %lld", (long long)at, (long long)n);
 }
 
-/* Of an axis of n elements, where n or an end is symbolic: tg_getitem says what it cannot take. A step back along all
- * of it, as a model reverses, ends far below zero. */
+/* The index of a slice of an axis of n elements, where n or a bound is symbolic; tg_getitem reports what
+ * it cannot take. A model that reverses the whole axis takes a step back to an end far below zero. */
 static TgIndex slice_symbolic(OnnxCall *c, int64_t n, int64_t b, int64_t e, int64_t step) {
   int64_t least, most = 0;
   tg_size_bounds(c->ctx, n, NULL, &most);
@@ -178,9 +179,10 @@ static TgTensor *op_slice(OnnxCall *c) {
       continue;
     }
     if (!step) return call_fail(c, TG_ERR_VALUE, "step 0");
-    if (step > n + 1) step = n + 1; /* the same elements, and no overflow */
+    if (step > n + 1) step = n + 1; /* selects the same elements, without overflow */
     if (step < -n - 1) step = -n - 1;
-    b = b < 0 ? (b < -n ? 0 : b + n) : b > n ? n : b; /* of a step back too: ONNX has no -1 here, numpy has */
+    /* even if the step is negative: unlike NumPy, ONNX has no start before the first element */
+    b = b < 0 ? (b < -n ? 0 : b + n) : b > n ? n : b;
     e = e < 0 ? (e < -n ? -1 : e + n) : e > n ? n : e;
     if (step > 0) e = e < 0 ? 0 : e;
     if (!n || (step > 0 ? b >= e : b <= e)) {
@@ -200,7 +202,7 @@ static TgTensor *op_expand(OnnxCall *c) {
   int rank = tg_ndim(x) > s.n ? tg_ndim(x) : s.n;
   int64_t dims[TG_MAX_RANK];
   if (rank > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes, at most %d", rank, TG_MAX_RANK);
-  for (int a = 0; a < rank; a++) { /* both ways, from the last axis */
+  for (int a = 0; a < rank; a++) { /* broadcasts both ways, from the last axis */
     int64_t p = a - (rank - tg_ndim(x)) >= 0 ? tg_size_of(x, a - (rank - tg_ndim(x))) : 1;
     int64_t q = a - (rank - s.n) >= 0 ? s.v[a - (rank - s.n)] : 1;
     dims[a] = q == 1 ? p : q;
@@ -220,8 +222,8 @@ enum { PAD_LIMIT = 1 << 30 };
 
 static bool whole_of_64(const TgTensor *x) { return tg_dtype(x) == TG_I64 || tg_dtype(x) == TG_U64; }
 
-/* x over and over along each axis, of which as much is taken as is wanted before and behind. What is cropped
- * is no part of what repeats. */
+/* Wraps x along each axis: repeats it, and takes the requested number of elements before and after.
+ * Elements that are cropped are not repeated. */
 static TgTensor *wrapped(OnnxCall *c, TgTensor *x, const int64_t *lo, const int64_t *hi) {
   int64_t crop_lo[TG_MAX_RANK], crop_hi[TG_MAX_RANK], times[TG_MAX_RANK];
   int rank = tg_ndim(x);
@@ -265,7 +267,8 @@ static TgTensor *op_pad(OnnxCall *c) {
     hi[axis] = p.v[i + n];
   }
   if (!rank) return same(x);
-  if (!strcmp(mode, "constant") && whole_of_64(x) && input && c->in[2]) { /* which no double has */
+  /* a double cannot hold every such value */
+  if (!strcmp(mode, "constant") && whole_of_64(x) && input && c->in[2]) {
     TgTensor *v = tg_reshape(c->in[2], TG_SCALAR);
     return tg_add(tg_pad(tg_sub(x, v), lo, hi), v);
   }
@@ -304,7 +307,7 @@ static TgTensor *op_constant_of_shape(OnnxCall *c) {
                               : tg_full_i64(c->ctx, s.n, s.v, tg_item_i64(t), d);
 }
 
-/* Of integers, exactly: doubles have said that it is not too long. */
+/* A range of integers, computed exactly; the doubles were only used to check that it is not too long. */
 static TgTensor *range_of_whole(OnnxCall *c) {
   Ints v[3];
   for (int i = 0; i < 3; i++)
@@ -318,7 +321,7 @@ static TgTensor *range_of_whole(OnnxCall *c) {
   return tg_cast(tg_add(i, tg_from(c->ctx, v[0].v, TG_I64, TG_SCALAR)), tg_dtype(c->in[0]));
 }
 
-/* From one size to another, by one. */
+/* A range from one size to another, with step 1. */
 static TgTensor *range_of_sizes(OnnxCall *c) {
   Ints v[3];
   for (int i = 0; i < 3; i++)
@@ -399,7 +402,6 @@ static TgTensor *op_space_to_depth(OnnxCall *c) {
   return tg_reshape(x, TG_SHAPE(n, tg_size_mul(c->ctx, ch, b * b), h, w));
 }
 
-/* onnx.c runs the branch */
 const OnnxOp onnx_ops_shape[] = {ONNX_SIZED("Shape", 1, 1, 1, op_shape),
                                  ONNX_SIZED("Size", 1, 1, 1, op_size),
                                  ONNX_SIZED("Reshape", 5, 2, 2, op_reshape),

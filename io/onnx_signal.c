@@ -1,6 +1,6 @@
-/* onnx_signal.c: Fourier transforms and windows, boxes, quantised products. In: an OnnxCall. Out: lazy
- * tensors. A transform is a product with a matrix of cosines and sines, whose angles are reduced as integers
- * first, so that they are exact. */
+/* onnx_signal.c: Fourier transforms, windows, and the selection of boxes. In: an OnnxCall. Out: lazy
+ * tensors. A transform is a product with a matrix of cosines and sines. Their angles are first reduced as
+ * integers, so that they are exact. */
 #include "onnx_private.h"
 #include <math.h>
 #include <stdlib.h>
@@ -16,13 +16,13 @@ static bool whole_of(OnnxCall *c, int i, int64_t otherwise, int64_t *out) {
   return true;
 }
 
-/* cosines and sines (rows, bins) of 2 pi t k / n. t k is taken to the nearest quarter of the circle as an
- * integer, so what should be 0 or 1 is. */
+/* Cosines and sines (rows, bins) of 2 pi t k / n. t k is reduced to the nearest quarter of the circle as
+ * an integer, so that results that should be 0 or 1 are exact. */
 static void circle(OnnxCall *c, int64_t rows, int64_t bins, int64_t n, TgDType d, TgTensor **cosine,
                    TgTensor **sine) {
   TgTensor *t = tg_reshape(tg_arange(c->ctx, 0, (double)rows, .dtype = TG_I64), TG_SHAPE(rows, 1));
   TgTensor *k = tg_reshape(tg_arange(c->ctx, 0, (double)bins, .dtype = TG_I64), TG_SHAPE(1, bins));
-  TgTensor *quarters = tg_mul_scalar(tg_mod_scalar(tg_mul(t, k), (double)n), 4); /* of n each */
+  TgTensor *quarters = tg_mul_scalar(tg_mod_scalar(tg_mul(t, k), (double)n), 4); /* each is n */
   TgTensor *q = tg_floordiv_scalar(tg_add_scalar(tg_mul_scalar(quarters, 2), (double)n), 2.0 * (double)n);
   TgTensor *rest = tg_sub(quarters, tg_mul_scalar(q, (double)n));
   TgTensor *angle = tg_mul_scalar(as(rest, d), PI / 2 / (double)n), *co = tg_cos(angle), *si = tg_sin(angle);
@@ -35,8 +35,8 @@ static void circle(OnnxCall *c, int64_t rows, int64_t bins, int64_t n, TgDType d
   *sine = tg_contiguous(tg_where(below, tg_neg(y), y));
 }
 
-/* (.., n, 1 or 2) along the last but one axis, of length points. Real numbers come out where they are asked
- * for: the inverse of half a spectrum. */
+/* Transforms (.., n, 1 or 2) along the last axis but one, to length `points`. The inverse of half a
+ * spectrum (inverse and onesided) has real results. */
 static TgTensor *transform(OnnxCall *c, TgTensor *x, int64_t points, bool inverse, bool onesided) {
   TgTensor *cosine, *sine;
   int last = tg_ndim(x) - 1;
@@ -44,13 +44,14 @@ static TgTensor *transform(OnnxCall *c, TgTensor *x, int64_t points, bool invers
   TgDType d = tg_dtype(x);
   if (points < 1 || points > MOST_POINTS) return call_fail(c, TG_ERR_LIMIT, "%lld points", (long long)points);
   if (parts != 1 && parts != 2) return call_fail(c, TG_ERR_SHAPE, "numbers of %lld parts", (long long)parts);
-  bool whole = inverse && onesided; /* the other half is this one's, mirrored */
+  bool whole = inverse && onesided; /* the other half of the spectrum mirrors this one */
   int64_t half = points / 2 + 1, used = whole ? half : points, bins = onesided && !inverse ? half : points;
   if (rows > used) x = tg_slice(x, last - 1, 0, used);
   if (rows < used) used = rows;
   circle(c, used, bins, points, d, &cosine, &sine);
   TgTensor *re = tg_select(x, last, 0), *im = parts == 2 ? tg_select(x, last, 1) : NULL;
-  if (whole) { /* every bin but the first, and the last of an even number, counts twice */
+  /* every bin counts twice, except the first one, and the last one if the number of points is even */
+  if (whole) {
     TgTensor *k = tg_arange(c->ctx, 0, (double)used, .dtype = TG_I64);
     TgTensor *once = tg_bitor(tg_eq_scalar(k, 0), tg_eq_scalar(tg_mul_scalar(k, 2), (double)points));
     TgTensor *times = tg_rsub_scalar(as(once, d), 2);
@@ -119,7 +120,8 @@ static TgTensor *op_hamming(OnnxCall *c) { return window_of(c, 25.0 / 46, 21.0 /
 
 static TgTensor *op_blackman(OnnxCall *c) { return window_of(c, 0.42, 0.5, 0.08); }
 
-/* ---- the boxes that stay: read, and decided here, since each depends on those before it */
+/* ---- which boxes are kept: this is decided here, from values read, because each decision depends on
+ * earlier ones */
 typedef struct Box {
   double y0, x0, y1, x1;
 } Box;
@@ -147,7 +149,7 @@ static int by_score(const void *a, const void *b) {
   return x->at < y->at ? -1 : 1;
 }
 
-/* One class of one picture; how many rows of out it wrote. */
+/* Handles one class of one picture. Returns the number of rows that it wrote to out. */
 static int64_t suppress(const double *boxes, const double *scores, int64_t n, int64_t most, double iou,
                         double least, bool bounded, bool centre, Ranked *rank, int64_t *out, int64_t batch,
                         int64_t class) {

@@ -1,7 +1,8 @@
-/* onnx_sizes.c: runs of which an input has a symbolic size (tg_size). In: a node. Out: what it makes of such sizes.
- * The one key fact: a symbolic size is an int64, so what Shape gives stays a list of int64 on the host, which is cut
- * and joined there as any list is. Its arithmetic is done here, because only tg_size_add and the like can. What is
- * neither is left to the device, which computes with the sizes as they are when it runs. */
+/* onnx_sizes.c: runs in which an input has a symbolic size (tg_size). In: a node. Out: the node's results
+ * for such sizes. The one key fact: a symbolic size is an int64, so the result of Shape stays a list of
+ * int64 on the host, and is cut and joined there like any other list. Arithmetic on sizes is done here,
+ * because only tg_size_add and related functions can do it. Everything else is left to the device, which
+ * computes with the values that the sizes have when it runs. */
 #include "onnx_private.h"
 
 const int64_t *sizes_in(const TgTensor *x, int64_t room[TG_MAX_RANK]) {
@@ -42,7 +43,7 @@ TgTensor *onnx_matrix(TgTensor *x, int axis) {
 bool onnx_is_symbolic(OnnxCall *c, int64_t size) { return is_symbolic(c->run->m->ctx, size); }
 
 /* ---- lists of sizes */
-/* The numbers of such a list, to be freed; NULL: recorded. */
+/* The numbers of such a list, which the caller frees; NULL: the error is recorded. */
 static int64_t *list_read(OnnxRun *r, TgTensor *t) {
   TgTensor *whole = as(t, TG_I64);
   size_t n = (size_t)tg_numel(t);
@@ -81,7 +82,7 @@ bool value_now(OnnxRun *r, const OnnxVal *v) {
                   "a number is needed now that depends on a symbolic size, or on an input's values");
 }
 
-/* ---- operators that move the numbers of a list as they are; which inputs may be such lists, as bits */
+/* ---- operators that move the numbers of a list unchanged; the bits say which inputs may be such lists */
 static const struct Mover {
   char op[15];
   uint8_t lists;
@@ -93,7 +94,8 @@ bool onnx_is_list(const OnnxCall *c, int i) { return c->lists == ALL_LISTS || (i
 
 static bool is_whole(TgDType d) { return d == TG_I32 || d == TG_I64; }
 
-/* Whether the node moves lists of sizes, with all else that it needs known; then c says which inputs they are. */
+/* Whether the node moves lists of sizes, and everything else that it needs is known. If so, c->lists says
+ * which inputs are lists. */
 static bool moves(OnnxCall *c) {
   for (size_t k = 0; k < sizeof movers / sizeof *movers; k++)
     if (!strcmp(movers[k].op, c->n->op)) c->lists = movers[k].lists;
@@ -127,7 +129,7 @@ typedef enum Pair {
 static const char pairs[PAIRS][15] = {"Add", "Sub",   "Mul",  "Div",     "Mod",         "Max",
                                       "Min", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"};
 
-/* Decided for all values of the variables, or false. */
+/* Computes the result if it is the same for all values of the variables; otherwise returns false. */
 static bool sizes_paired(TgContext *ctx, Pair what, int64_t a, int64_t b, int64_t *out) {
   int64_t least = 0, most = 0;
   bool numbers = !is_symbolic(ctx, a) && !is_symbolic(ctx, b);
@@ -155,7 +157,7 @@ static Pair pair_of(const OnnxCall *c) {
   return p;
 }
 
-/* a as it stands beside b, broadcast: zeros of b's shape are added. */
+/* a broadcast to the shape of both: zeros with b's shape are added to it. */
 static int64_t *beside(OnnxCall *c, TgTensor *a, TgTensor *b, TgTensor **shaped) {
   *shaped = tg_add(as(a, TG_I64), tg_mul_scalar(as(b, TG_I64), 0));
   return *shaped ? list_read(c->run, *shaped) : NULL;
@@ -190,7 +192,7 @@ static OnnxDone paired(OnnxCall *c, Pair p) {
   return done;
 }
 
-/* ReduceProd of a list: how many elements there are. */
+/* ReduceProd of a list of sizes: the number of elements. */
 static OnnxDone product(OnnxCall *c) {
   TgContext *ctx = c->run->m->ctx;
   const OnnxVal *v = c->raw[0];
@@ -205,7 +207,7 @@ static OnnxDone product(OnnxCall *c) {
   return list_made(c, &all, keep ? tg_slice(v->t, 0, 0, 1) : tg_select(v->t, 0, 0), false);
 }
 
-/* Cast to 32 or 64 bits: the list stays as it is, for a symbolic size has no 32 bits. */
+/* A cast to 32 or 64 bits leaves the list unchanged, because a symbolic size does not fit 32 bits. */
 static OnnxDone cast(OnnxCall *c) {
   TgTensor *t = c->raw[0]->t;
   c->sizes = onnx_dtype(attr_i(c, "to", 0));

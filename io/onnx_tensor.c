@@ -1,5 +1,5 @@
-/* onnx_tensor.c: the tensors of an ONNX model. In: a TensorProto. Out: its elements as a tensor, of the
- * model's file where they lie there fitly, or of a file beside the model. */
+/* onnx_tensor.c: the tensors of an ONNX model. In: a TensorProto. Out: its elements as a tensor, which is
+ * a view of the model's file, or of a file beside the model, if they are suitably aligned there. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "onnx_wire.h"
 #include <limits.h>
@@ -34,14 +34,14 @@ const OnnxNarrow *onnx_narrow(int64_t data_type) {
   return NULL;
 }
 
-/* one number as a constant, so that kernels have it built in */
+/* a single number becomes a constant, so that kernels contain it */
 static TgTensor *single(TgContext *ctx, TgTensor *host) {
   TgDType d = tg_dtype(host);
   if (tg_dtype_is_float(d)) return tg_full(ctx, tg_ndim(host), tg_shape(host), tg_item_f64(host), .dtype = d);
   return tg_full_i64(ctx, tg_ndim(host), tg_shape(host), tg_item_i64(host), d);
 }
 
-/* A TensorProto as it is told, before its elements are made. */
+/* A TensorProto's description, before its elements are made. */
 typedef struct TensorHead {
   const char *name;
   int64_t type;
@@ -49,15 +49,15 @@ typedef struct TensorHead {
   const Source *file;
   uint64_t raw_at, raw_n;
   bool external, has_length;
-  const char *location; /* where external: a path beside the model */
+  const char *location; /* if external: a path beside the model */
   TgDType dtype;
   int ndim;
   int64_t dims[TG_MAX_RANK];
   uint64_t nelem;
 } TensorHead;
 
-/* ---- data in files beside the model: location, a path from the model's folder, offset and length as decimal
- * text. The checksum that may stand with them is not looked at. */
+/* ---- data in files beside the model: location, a path from the model's folder, offset and length as
+ * decimal text. A checksum that may accompany them is ignored. */
 static bool decimal(const char *s, uint64_t *v) {
   for (*v = 0; *s >= '0' && *s <= '9'; s++)
     if (__builtin_mul_overflow(*v, 10u, v) || __builtin_add_overflow(*v, (unsigned)(*s - '0'), v))
@@ -65,7 +65,7 @@ static bool decimal(const char *s, uint64_t *v) {
   return !*s;
 }
 
-/* One pair of external_data. Keys that are not known mean nothing here. */
+/* Reads one key and value of external_data. Unknown keys are ignored. */
 static bool entry_read(TgOnnx *m, Wire w, TensorHead *h) {
   Field f;
   const char *key = "", *value = "";
@@ -85,7 +85,7 @@ static bool entry_read(TgOnnx *m, Wire w, TensorHead *h) {
   return !w.bad;
 }
 
-/* The path may not lead out of the model's folder: not by its text, and not by links. */
+/* The path may not lead out of the model's folder, neither by its text nor through links. */
 static bool stays_inside(const char *location) {
   if (!*location || *location == '/' || strchr(location, '\\') || strchr(location, ':')) return false;
   for (const char *p = location; *p;) {
@@ -99,7 +99,8 @@ static bool stays_inside(const char *location) {
 
 static bool links_inside(const char *folder, const char *path) {
   char real_folder[PATH_MAX], real_path[PATH_MAX];
-  if (!realpath(folder, real_folder) || !realpath(path, real_path)) return true; /* opening it tells why */
+  /* opening the file reports the reason */
+  if (!realpath(folder, real_folder) || !realpath(path, real_path)) return true;
   size_t n = strlen(real_folder);
   return !strncmp(real_path, real_folder, n) && (real_path[n] == '/' || real_folder[n - 1] == '/');
 }
@@ -126,7 +127,7 @@ static const Source *beside_open(TgOnnx *m, const TensorHead *h) {
   return &b->s;
 }
 
-/* The file that holds the elements, opened once; and that they lie in it. */
+/* Finds the file that holds the elements, which is opened only once, and checks that they are inside it. */
 static bool external_found(TgOnnx *m, TensorHead *h, uint64_t nbytes) {
   if (!m->path)
     return io_fail(
@@ -206,7 +207,7 @@ static bool head_shape(TgOnnx *m, Wire w, TensorHead *h) {
   return true;
 }
 
-/* The field that holds elements of a dtype one by one. */
+/* The number of the field that holds elements of a dtype one by one. */
 static uint64_t elements_field(TgDType d) {
   switch (d) {
   case TG_F32: return 4;
@@ -218,7 +219,8 @@ static uint64_t elements_field(TgDType d) {
   }
 }
 
-/* Packed integers, a byte each in a copy. In int32_data a number stands for each byte of them. */
+/* Unpacks packed integers into a copy with a byte for each. In int32_data each number is a byte of packed
+ * integers. */
 static const void *unpacked(TgOnnx *m, Wire w, TensorHead *h, const OnnxNarrow *narrow) {
   uint64_t per = 8 / (uint64_t)narrow->bits, nbytes = (h->nelem + per - 1) / per;
   if (h->external && !external_found(m, h, nbytes)) return NULL;
@@ -237,11 +239,11 @@ static const void *unpacked(TgOnnx *m, Wire w, TensorHead *h, const OnnxNarrow *
     unsigned v = from[i / per] >> (unsigned)(i % per) * (unsigned)narrow->bits & mask;
     copy[i] = (uint8_t)((v ^ sign) - sign);
   }
-  h->raw = false; /* it is in memory of its own */
+  h->raw = false; /* the elements are in memory of their own now */
   return copy;
 }
 
-/* Where the elements are: in the file, or in a copy of those that are told one by one. NULL: an error. */
+/* The elements: in the file, or a copy of those that are listed one by one. NULL: an error. */
 static const void *elements(TgOnnx *m, Wire w, TensorHead *h) {
   uint64_t size = tg_dtype_size(h->dtype);
   const OnnxNarrow *narrow = onnx_narrow(h->type);
@@ -270,7 +272,7 @@ static const void *elements(TgOnnx *m, Wire w, TensorHead *h) {
   return copy && wire_numbers(w, field, wide, put, copy, &n) ? copy : NULL;
 }
 
-/* A small tensor is on the host besides: its values decide shapes there. */
+/* A small tensor is also put on the host, because its values determine shapes there. */
 OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
   OnnxTensor *t = doc_alloc(m->doc, sizeof *t);
   TensorHead h;
@@ -290,7 +292,7 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
     t->main = single(m->ctx, t->host);
   else if (h.raw && !small && h.raw_at % tg_dtype_size(h.dtype) == 0)
     t->main = source_view(h.file, h.raw_at, h.dtype, h.ndim, h.dims);
-  else /* an address unfit for the elements: one copy now, not shifts in every kernel */
+  else /* the address is not aligned for the elements: one copy now is better than shifts in every kernel */
     t->main = tg_from(m->ctx, data, h.dtype, h.ndim, h.dims);
   if (!tg_keep(t->main)) return NULL;
   t->next = m->tensors;

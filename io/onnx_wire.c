@@ -1,8 +1,8 @@
-/* onnx_wire.c: protobuf's fields. In: bytes of a model. Out: a field after the other, or what does not fit
- * and at which byte. */
+/* onnx_wire.c: protobuf's fields. In: bytes of a model. Out: one field after the other, or an error with
+ * the byte at which it occurred. */
 #include "onnx_wire.h"
 
-/* A number of 7 bits a byte. false: an error in the context. */
+/* Reads a number with 7 bits in each byte. Returns false after an error, which is in the context. */
 static bool wire_number(Wire *w, uint64_t *v) {
   *v = 0;
   for (int shift = 0; shift < 70 && w->at < w->end; shift += 7) {

@@ -1,5 +1,5 @@
-/* onnx_wire.h: protobuf as bytes: fields by number, lengths checked against what encloses them. A message is
- * walked twice or more: first to count what repeats, then to read it. */
+/* onnx_wire.h: protobuf as bytes: fields by number, whose lengths are checked against the message that
+ * contains them. A message is read twice or more: first to count repeated fields, then to read them. */
 #ifndef TG_ONNX_WIRE_H
 #define TG_ONNX_WIRE_H
 #include "onnx_private.h"
@@ -10,22 +10,22 @@ typedef struct Wire {
   bool bad;
 } Wire;
 
-/* type 0: v; 1, 5: v, the bits; 2: n bytes at `at` */
+/* type 0: v is the number; types 1 and 5: v has the bits; type 2: n bytes at `at` */
 typedef struct Field {
   uint64_t number, v, at, n;
   int type;
 } Field;
 
-/* false at the end, and after an error (w->bad), which is in the context. */
+/* Reads the next field. Returns false at the end, and after an error (w->bad), which is in the context. */
 bool wire_next(Wire *w, Field *f);
-/* whether a field has the type that it must have */
+/* whether a field has the required type; otherwise records an error */
 bool wire_want(Wire *w, const Field *f, int type, const char *what);
-/* How often a field is there. A bad wire is reported. */
+/* Counts how often a field occurs. Errors of the wire are reported. */
 bool wire_count(Wire w, uint64_t number, size_t *n);
 const char *wire_text(TgOnnx *m,
-                      const Field *f); /* a copy that lives as long as the model; NULL: no memory */
-/* Numbers of a repeated field, packed or not, 0 <= size of an element: 8 or 4 bytes fixed, 0 varints. How
- * many: with put NULL; else they are given to put. */
+                      const Field *f); /* a copy that lives as long as the model; NULL: out of memory */
+/* Reads the numbers of a repeated field, packed or not. size: bytes of an element, 8 or 4 if fixed, 0 for
+ * varints. *n becomes their number; if put is not NULL, each number is passed to it. */
 typedef void (*WirePut)(void *to, size_t i, uint64_t v);
 bool wire_numbers(Wire w, uint64_t number, int size, WirePut put, void *to, size_t *n);
 

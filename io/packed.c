@@ -5,23 +5,25 @@
  *   halves  f16 (rows / 32, blocks, halves, 32): what quants are scaled by
  *   small   (rows / 32, blocks, scales, 32): scales within a block
  *
- * The key fact: a product of one row of x with a matrix is as fast as the matrix comes from memory, if
- * little is done for each weight. So x is made whole numbers of 16 bits, with a scale for 32 of them, and
- * a word of four weights is multiplied with its high and its low bytes (tg_dot4): sums are exact but for
- * that rounding, which is 1 / 65024 of the largest of 32. Of 8 bits there is one byte, and half the work:
- * 1 / 254. Where that is no instruction, words of two numbers of 16 bits are multiplied (tg_dot2), with the
- * four weights of a word in two: pairs. */
+ * The key fact: a product of one row of x with a matrix takes only as long as reading the matrix from
+ * memory, if little is computed for each weight. Therefore x is converted to whole numbers of 16 bits,
+ * with one scale for each 32 of them, and a word of four weights is multiplied with their high bytes and
+ * with their low bytes (tg_dot4). The sums are exact except for that rounding, which is 1 / 65024 of the
+ * largest of the 32. With 8 bits there is only one byte, half the work, and a rounding of 1 / 254. If
+ * tg_dot4 is not an instruction of the machine, words of two 16-bit numbers are multiplied (tg_dot2), and
+ * the four weights of a word are split into two words: pairs. */
 #include "ggml_types.h"
 #include "io_private.h"
 #include <stdio.h>
 
-/* Of a type: elements of a group, which have one scale; what is taken off each quant; how many halves a
- * block has, and where; where its quants are, in bytes. */
+/* How a type is packed. group: elements that share one scale. offset: subtracted from each quant. halves,
+ * half_at: how many f16 a block has, and at which byte. quants, quants_at: bytes of quants, and at which
+ * byte. smalls: scales and minima within a block. */
 typedef struct Packing {
   int type, group, offset, halves, half_at, quants, quants_at, smalls;
-  bool min;            /* each group has a minimum, which is taken off */
-  const int8_t *table; /* quants are numbers in it; NULL: they are what they say */
-  int most;            /* the largest that a quant can be, before what is taken off */
+  bool min;            /* each group has a minimum, to which the scaled quants are added */
+  const int8_t *table; /* quants are indices into it; NULL: they are the numbers themselves */
+  int most;            /* the largest value of a quant, before the offset is subtracted */
 } Packing;
 
 static const Packing packings[] = {
@@ -40,9 +42,9 @@ static const Packing packings[] = {
     {T_MXFP4, 32, 12, 0, 0, 16, 1, 1, false, ggml_e2m1, 24},
 };
 
-/* TOGETHER: rows that lie beside each other: each such block of rows is one run of memory, and as many of
- * these are read at once as are tiled. It is SCALED, too, because results are what the next product takes
- * in 32s: their loops are then the same, and one kernel has them all. */
+/* TOGETHER: the rows of a block of rows, which are one contiguous run of memory; several such blocks are
+ * read at once if they are tiled. It equals SCALED because the next product takes results in groups of 32:
+ * their loops are then the same, and one kernel contains them all. */
 enum { TOGETHER = 32, WORD = 4, SCALED = 32 };
 
 struct TgPacked {
@@ -58,10 +60,10 @@ static const Packing *packing_of(int type) {
   return NULL;
 }
 
-/* ---- the order */
-/* Bytes at + size i of each of blocks b (rows * columns / block, bytes), i < n, that many beside each
- * other as one number, the first the lowest: i32 (rows / 32, blocks of a row, n, 32). Two bytes are read
- * at once where they lie so in each block. */
+/* ---- the order in memory */
+/* From each block of b (rows * columns / block, bytes) takes n numbers of `size` bytes each, from byte
+ * `at` on, little-endian: i32 (rows / 32, blocks of a row, n, 32). Two bytes are read at once if they are
+ * aligned in each block. */
 static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, int64_t size) {
   int64_t blocks = p->columns / p->block, unit = (size | at | tg_dim(b, 1)) & 1 ? 1 : 2;
   if (unit == 2) b = tg_bitcast(b, TG_U16);
@@ -92,7 +94,8 @@ static TgTensor *small_of(const TgPacked *p, TgTensor *b) {
 
 static bool has_fifth_bits(const TgPacked *p) { return p->how->type == T_Q5_0 || p->how->type == T_Q5_1; }
 
-/* Bits 4 w + e of each word at bits w of its bytes e: those of word w of a block are contiguous. */
+/* Moves bit 4 w + e of each word to bit w of byte e, so that the bits for word w of a block are
+ * contiguous. */
 static TgTensor *turned_bits(TgTensor *words) {
   TgTensor *from = tg_arange(tg_context(words), 0, 32, .dtype = TG_I32);
   TgTensor *to = tg_add(tg_mul_scalar(tg_bitand_scalar(from, 3), 8), tg_shr_scalar(from, 2));
@@ -103,12 +106,12 @@ static TgTensor *turned_bits(TgTensor *words) {
 static TgTensor *words_made(const TgPacked *p, TgTensor *b) {
   int64_t n = p->how->quants / WORD;
   TgTensor *w = ordered(p, b, p->how->quants_at, n, WORD);
-  if (p->how->type == T_Q8_0) return tg_bitxor_scalar(w, (int32_t)0x80808080); /* from 0 on */
+  if (p->how->type == T_Q8_0) return tg_bitxor_scalar(w, (int32_t)0x80808080); /* numbers from 0 on */
   if (!has_fifth_bits(p)) return w;
   return tg_cat(TG_TENSORS(turned_bits(tg_slice(w, 2, 0, 1)), tg_slice(w, 2, 1, n)), 2);
 }
 
-/* Memory that holds what was made, and nothing of how. */
+/* Computes `made` into kept memory; *t does not remember how it was computed. */
 static bool realized(TgTensor **t, TgTensor *made) {
   *t = made ? tg_keep(tg_empty(tg_context(made), tg_dtype(made), tg_ndim(made), tg_shape(made))) : NULL;
   return *t && tg_assign(*t, made) && !tg_realize(*t);
@@ -164,8 +167,8 @@ void tg_packed_free(TgPacked *p) {
   tg_free(p->ctx, p);
 }
 
-/* ---- what a matrix is made of: (rows / together, blocks, groups, .., together) */
-/* Bits of each byte of words, from 0, by, 2 by .. on, on a new axis. */
+/* ---- the components of a matrix: (rows / together, blocks, groups, .., together) */
+/* The masked bits of each byte of words, shifted by 0, by, 2 by .. along a new axis. */
 static TgTensor *bits_of(TgTensor *words, int axis, int n, int by, int mask) {
   int64_t dims[TG_MAX_RANK];
   TgTensor *each = tg_arange(tg_context(words), 0, n * by, .step = by, .dtype = TG_I32);
@@ -180,10 +183,10 @@ static TgTensor *words_from(const TgPacked *p, int64_t at, int64_t n, int64_t pa
   return tg_reshape(w, TG_SHAPE(tg_dim(w, 0), tg_dim(w, 1), parts, n / parts, TOGETHER));
 }
 
-/* Four quants without a sign in a word: (.., groups, words of a group, together) */
+/* Words of four unsigned quants: (.., groups, words of a group, together) */
 static TgTensor *quants(const TgPacked *p) {
   TgTensor *w = p->words, *high = NULL;
-  int above = 4; /* bits of a quant that are not in high */
+  int above = 4; /* number of bits of a quant that are not in high */
   switch (p->how->type) {
   case T_Q8_0: break;
   case T_Q4_0:
@@ -214,7 +217,7 @@ static TgTensor *quants(const TgPacked *p) {
   int64_t words = p->how->group / WORD, groups = p->block / p->how->group;
   TgTensor *all = tg_reshape(w, TG_SHAPE(-1, p->columns / p->block, groups, words, TOGETHER));
   if (p->how->table) {
-    uint8_t each[16]; /* no less than 0 */
+    uint8_t each[16]; /* not below 0 */
     for (int i = 0; i < 16; i++)
       each[i] = (uint8_t)(p->how->table[i] + p->how->offset);
     return tg_lookup4(all, each);
@@ -239,14 +242,14 @@ static TgTensor *scales(const TgPacked *p) {
   return small ? tg_mul(half_of(p, 0), small) : half_of(p, 0);
 }
 
-/* What each value of a group is more by; NULL: nothing. */
+/* The number that is added to each value of a group; NULL: nothing is added. */
 static TgTensor *minima(const TgPacked *p) {
   if (!p->how->min) return NULL;
   int64_t groups = p->block / p->how->group;
   return p->small ? tg_neg(tg_mul(half_of(p, 1), small_from(p, groups, groups))) : half_of(p, 1);
 }
 
-/* Values as they lie: (rows / together, blocks, groups, words of a group, 4, together) */
+/* The values in the packed order: (rows / together, blocks, groups, words of a group, 4, together) */
 static TgTensor *values_of(const TgPacked *p) {
   TgTensor *bytes = tg_unsqueeze(quants(p), 4), *each = tg_arange(p->ctx, 0, 32, .step = 8, .dtype = TG_I32);
   bytes = tg_bitand_scalar(tg_shr(bytes, tg_reshape(each, TG_SHAPE(4, 1))), 255);
@@ -262,21 +265,21 @@ TgTensor *tg_packed_values(const TgPacked *p) {
 }
 
 /* ---- products */
-/* x (n, columns) as numbers of 16 or 8 bits, with a scale for SCALED of them: words of their high bytes,
- * and of their low ones (NULL: there are none), with signs; or in pairs, words of the first and third of four
- * numbers, and of the others; and their sums, for each group, times what is taken off each quant, if anything
- * is. */
+/* x (n, columns) as numbers of 16 or 8 bits, with a scale for each SCALED of them. high, low: words of
+ * their signed high bytes and low bytes (low is NULL if there are none); with pairs, high has words of the
+ * first and third of four numbers, and low words of the second and fourth. sum: the sum of each group,
+ * times the type's offset if it has one. */
 typedef struct Activations {
   TgTensor *scale, *high, *low, *sum;
   bool pairs;
 } Activations;
 
-/* (.., 4) of values of d -> (..) of `words`, as wide as four of them */
+/* (.., 4) values, converted to d -> (..) of the type `words`, which is as wide as four of them */
 static TgTensor *words_of(TgTensor *values, TgDType d, TgDType words) {
   return tg_squeeze(tg_bitcast(tg_contiguous(tg_cast(values, d)), words), -1);
 }
 
-/* The first and third of four numbers of 16 bits as a word. */
+/* A word of the first and the third of four 16-bit numbers. */
 static TgTensor *pair_of(TgTensor *four) {
   enum { FIRST = 0xffff };
 
@@ -284,8 +287,8 @@ static TgTensor *pair_of(TgTensor *four) {
   return tg_contiguous(tg_cast(tg_bitor(tg_bitand_scalar(four, FIRST), third), TG_I32));
 }
 
-/* Whole numbers below 2^22, halves to even, as i32: added to 1.5 * 2^23, they are the last bits. Of what is
- * no number, any. */
+/* Rounds to whole numbers below 2^22, halves to even, as i32: after 1.5 * 2^23 is added, they are in the
+ * last bits. The result for NaN is arbitrary. */
 static TgTensor *rounded(TgTensor *x) {
   enum { BITS = 0x4b400000 };
 
@@ -321,12 +324,12 @@ static Activations activations(const TgPacked *p, TgTensor *x, int64_t bits) {
 /* (n, blocks, groups, words) -> (n, 1, blocks, groups, words, 1) */
 static TgTensor *across(TgTensor *x) { return tg_unsqueeze(tg_unsqueeze(x, 1), -1); }
 
-/* Products with words of x, of each group: (n, rows / 32, blocks, groups, 1, 32) */
+/* Sums of products with words of x, for each group: (n, rows / 32, blocks, groups, 1, 32) */
 static TgTensor *of_group(TgTensor *w, TgTensor *words) {
   return tg_sum(tg_dot4(w, across(words)), .axis = TG_AXES(4), .keepdim = true);
 }
 
-/* The same of pairs, which are of bytes 0 and 2 of w, and of 1 and 3. */
+/* The same with pairs, where even is multiplied with bytes 0 and 2 of w, and odd with bytes 1 and 3. */
 static TgTensor *of_pairs(TgTensor *w, TgTensor *even, TgTensor *odd) {
   enum { TWO = 0xff00ff };
 
@@ -335,13 +338,14 @@ static TgTensor *of_pairs(TgTensor *w, TgTensor *even, TgTensor *odd) {
   return tg_sum(tg_add(a, b), .axis = TG_AXES(4), .keepdim = true);
 }
 
-/* w with an axis for the rows of x, of which all have the same rows / 32 of w, or (n: so many) each its
- * own. */
+/* Adds to w an axis for the rows of x. If n is 0, all rows of x use the same w; otherwise each of the n
+ * rows uses its own part of it. */
 static TgTensor *beside(TgTensor *w, int64_t n) {
   return n ? tg_unflatten(w, 0, 2, (const int64_t[]){n, -1}) : tg_unsqueeze(w, 0);
 }
 
-/* Of n rows of x: (n, rows). each: every row of x has a matrix of its own, one after the other in p. */
+/* The product for n rows of x: (n, rows). each_own: every row of x has a matrix of its own, one after the
+ * other in p. */
 static TgTensor *product(const TgPacked *p, Activations a, int64_t n, bool each_own) {
   int64_t own = each_own ? n : 0;
   TgTensor *w = beside(quants(p), own), *min = minima(p), *sum = across(tg_unsqueeze(a.sum, -1));
@@ -377,8 +381,8 @@ TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p, int64_t bits) {
   return NULL;
 }
 
-/* ---- products with some of the matrices that lie one after the other in p */
-/* x, which has n rows, with each row `used` times */
+/* ---- products with some of several matrices that are one after the other in p */
+/* x with each of its n rows repeated `used` times */
 static TgTensor *repeated(TgTensor *x, int64_t n, int64_t used) {
   if (!x || used == 1) return x;
   int64_t dims[TG_MAX_RANK] = {n, used};
@@ -387,7 +391,7 @@ static TgTensor *repeated(TgTensor *x, int64_t n, int64_t used) {
   return tg_flatten(tg_expand(tg_unsqueeze(x, 1), tg_ndim(x) + 1, dims), 0, 1);
 }
 
-/* t, which has rows / 32 parts of each matrix, of the chosen ones */
+/* t has `parts` = rows / 32 parts for each matrix; returns those of the chosen matrices */
 static TgTensor *taken(TgTensor *t, int64_t parts, TgTensor *chosen) {
   return t ? tg_flatten(tg_take(tg_unflatten(t, 0, 2, (const int64_t[]){-1, parts}), chosen), 0, 1) : NULL;
 }
@@ -398,7 +402,7 @@ TgTensor *tg_packed_experts(TgTensor *x, const TgPacked *p, TgTensor *chosen, in
   bool fits = tg_dtype(x) == TG_F32 && tg_ndim(x) == 2 && tg_dim(x, 1) == p->columns &&
               tg_ndim(chosen) == 2 && tg_dim(chosen, 0) == tg_dim(x, 0);
   if (!fits || rows < 1 || rows % TOGETHER || p->rows % rows) {
-    char which[160]; /* tg_describe has room for one */
+    char which[160]; /* tg_describe keeps only one text at a time */
     snprintf(which, sizeof which, "%s", tg_describe(chosen));
     ctx_fail(p->ctx, TG_ERR_SHAPE, "packed_experts: %s by matrices %s of %lld rows of %lld and %lld columns",
              tg_describe(x), which, (long long)rows, (long long)p->rows, (long long)p->columns);

@@ -1,13 +1,13 @@
-/* program.c: captured functions as files. In: a captured function. Out: a safetensors file: the memories that
- * stay (weights, state) are its tensors, the program is text in its __metadata__ (src/engine/program.c says
- * what it looks like). So any reader of safetensors sees the weights, and one reader's checks hold for both.
- */
+/* program.c: captured functions as files. In: a captured function. Out: a safetensors file. The memories
+ * that persist (weights, state) are its tensors, and the program is text in its __metadata__
+ * (src/engine/program.c describes the text). Therefore any reader of safetensors can see the weights, and
+ * the checks of one reader cover both. */
 #include "io_private.h"
 
 static const char format_name[] = "tinygrad.program";
 static const char program_key[] = "program";
 
-/* The caller's metadata behind ours; NULL: recorded. */
+/* The program's metadata, followed by the caller's. Returns NULL after an error, which is recorded. */
 static const char **metadata_joined(TgContext *ctx, const char *text, const char *const *more) {
   size_t n = 0;
   while (more && more[n])
@@ -28,7 +28,7 @@ static const char **metadata_joined(TgContext *ctx, const char *text, const char
   return all;
 }
 
-/* What is whole on several devices is written once. */
+/* A memory that is whole on several devices is written once. */
 static bool memories_put(TgJit *jit, TgState *s) {
   const char *name;
   TgTensor *t;
@@ -37,7 +37,7 @@ static bool memories_put(TgJit *jit, TgState *s) {
   return true;
 }
 
-/* The text as a copy: it would not outlive the next call. */
+/* Returns a copy of the text, because the text itself would not outlive the next call. */
 static char *text_of(TgContext *ctx, TgJit *jit, const TgState *state) {
   size_t n = tg_state_count(state);
   const char **names = tg_alloc(ctx, (n + 1) * sizeof *names);

@@ -1,6 +1,6 @@
-/* safetensors.c: u64 length of a JSON header, the header, the data. In: a file's bytes, or a state
- * dictionary. Out: views by name, or a file. The whole header is checked before a tensor exists: entries,
- * sorted by offset, must fill the data from its start to its end, without a hole. */
+/* safetensors.c: safetensors files: the u64 length of a JSON header, the header, the data. In: a file's
+ * bytes, or a state dictionary. Out: views by name, or a file. The whole header is checked before a tensor
+ * is made: the entries, sorted by offset, must fill the data from start to end, without a gap. */
 #define _POSIX_C_SOURCE 200809L
 #include "io_private.h"
 #ifdef TG_HAVE_JANSSON
@@ -43,7 +43,8 @@ static json_t *header_read(const Source *s, uint64_t *data) {
             (unsigned long long)s->n);
     return NULL;
   }
-  char *copy = tg_alloc(s->ctx, n + 1); /* what is checked is what is used, whatever becomes of the file */
+  /* a copy, so that what was checked is what is used, even if the file changes */
+  char *copy = tg_alloc(s->ctx, n + 1);
   if (!copy) return NULL;
   memcpy(copy, s->p + 8, n);
   json_t *j = copy[0] == '{' ? json_loadb(copy, n, JSON_REJECT_DUPLICATES, &e) : NULL;
@@ -55,14 +56,14 @@ static json_t *header_read(const Source *s, uint64_t *data) {
   return j;
 }
 
-/* The sizes of an entry and how many bytes they are. */
+/* Reads the sizes of an entry, and computes the number of bytes they need. */
 static bool entry_shape(const Source *s, json_t *shape, Entry *e, uint64_t *nbytes) {
   size_t i;
   json_t *v;
   if (json_array_size(shape) > TG_MAX_RANK)
     return io_fail(s, TG_ERR_SHAPE, "%.200s: %zu axes, at most %d", e->name, json_array_size(shape),
                    TG_MAX_RANK);
-  uint64_t product = 1; /* of the sizes that are not 0: a 0 may not hide one that wraps */
+  uint64_t product = 1; /* product of the sizes that are not 0, so that a 0 cannot hide sizes that overflow */
   bool wraps = false, empty = false;
   json_array_foreach(shape, i, v) {
     if (!json_is_integer(v) || json_integer_value(v) < 0)
@@ -116,7 +117,7 @@ static int by_offset(const void *a, const void *b) {
                               : strcmp(x->name, y->name);
 }
 
-/* All entries are read and ordered before a tensor is made: they must fill the data without a hole. */
+/* All entries are read and sorted before a tensor is made: they must fill the data without a gap. */
 static TgState *load(TgTensor *t, const char *path) {
   Source s;
   uint64_t data = 0, at = 0;
@@ -163,7 +164,7 @@ static TgState *load(TgTensor *t, const char *path) {
   return ok ? state : NULL;
 }
 
-/* ---- the header as a tree. jansson has bounded its depth. */
+/* ---- the header as a tree, whose depth is limited */
 static bool value_of(Doc *d, TgValue *v, json_t *j, int depth) {
   size_t i = 0;
   json_t *x;
@@ -260,7 +261,8 @@ static char *header_text(TgContext *ctx, const Item *item, size_t n, const char 
   return text;
 }
 
-/* The rank that writes reads it, the others give it what they have; also where the file cannot be written. */
+/* The rank that writes the file reads the tensor; the other ranks send what they have of it. This happens
+ * even if the file cannot be written, because all ranks must take part. */
 static bool write_tensor(TgContext *ctx, NewFile *f, TgTensor *t, int rank, int *why) {
   size_t n = tg_nbytes(t);
   void *p = f->elsewhere ? NULL : tg_alloc(ctx, n + 1);
@@ -270,8 +272,9 @@ static bool write_tensor(TgContext *ctx, NewFile *f, TgTensor *t, int rank, int 
   return ok;
 }
 
-/* The data begins at a multiple of 64 bytes, so that a mapped file can be computed with where it is. Written
- * beside the file and renamed: whoever reads path sees the old file or the new one, whole. */
+/* The data begins at a multiple of 64 bytes, so that a mapped file can be used in place by computations.
+ * The file is written beside the old one and renamed, so a reader of path sees either the old file or the
+ * complete new one. */
 TgStatus safe_file_save(const TgState *state, const char *path, const char *const *metadata, int rank) {
   size_t n = tg_state_count(state);
   TgContext *ctx = state_context(state);
@@ -302,7 +305,7 @@ TgStatus safe_file_save(const TgState *state, const char *path, const char *cons
   if (why) errno = why;
   ok = file_end_once(ctx, &f, ok && !why);
   int e = errno;
-  /* an error from before stays */
+  /* this does not replace an earlier error */
   if (!ok) ctx_fail(ctx, TG_ERR_IO, "safe_save: %.600s: %s", path, strerror(e));
   free(text);
   tg_free(ctx, item);

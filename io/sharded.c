@@ -1,7 +1,8 @@
-/* sharded.c: a state as several safetensors files and an index, as Hugging Face lays them out. In: a path that
- * ends in .safetensors.index.json. Out: model-00001-of-00004.safetensors and so on, each written by a rank of
- * its own, and, when all are there, the index: which tensor is in which file. What an index names is never
- * written to: the files of the next save have other names, and those of the last go when the index has. */
+/* sharded.c: a state as several safetensors files and an index, in Hugging Face's layout. In: a path that
+ * ends in .safetensors.index.json. Out: model-00001-of-00004.safetensors and so on, each written by a rank
+ * of its own, and, once all are there, the index, which says which tensor is in which file. Files that an
+ * index names are never overwritten: the files of the next save have other names, and the old files are
+ * deleted after the new index was written. */
 #define _GNU_SOURCE
 #include "io_private.h"
 #ifdef TG_HAVE_JANSSON
@@ -21,7 +22,8 @@ bool safe_is_index(const char *path) {
 }
 
 /* ---- reading */
-/* An index begins as no safetensors file does: its first eight bytes are no length. */
+/* An index cannot be mistaken for a safetensors file, because its first eight bytes are not a valid
+ * length. */
 static json_t *index_read(const Source *s) {
   json_error_t e;
   json_t *j =
@@ -39,7 +41,7 @@ json_t *safe_index_metadata(const Source *s) {
   return NULL;
 }
 
-/* A file of the index stands beside it. */
+/* Reads a file of the index, which must be in the same folder. */
 static TgState *shard_read(const Source *s, const char *path, const char *file) {
   char at[4200];
   const char *slash = strrchr(path, '/');
@@ -50,7 +52,8 @@ static TgState *shard_read(const Source *s, const char *path, const char *file) 
   return ok ? tg_safe_load_file(s->ctx, at) : NULL;
 }
 
-/* The tensors that the map has in one file. Others of that file are left out. */
+/* Moves the tensors that the map assigns to this file from `from` to `to`. Other tensors of the file are
+ * left out. */
 static bool shard_taken(const Source *s, json_t *map, const char *file, TgState *from, TgState *to) {
   const char *name;
   json_t *in;
@@ -88,8 +91,8 @@ TgState *safe_index_load(TgContext *ctx, const char *path) {
 typedef struct Sharded {
   TgContext *ctx;
   const char *path;
-  int n, stem;     /* files; bytes of the path before .safetensors */
-  char generation; /* of their names: 0, or 'b' where the index that is there names the others */
+  int n, stem;     /* n: files; stem: bytes of the path before .safetensors */
+  char generation; /* part of their names: 0, or 'b' if the existing index names files of generation 0 */
 } Sharded;
 
 typedef struct ShardName {
@@ -108,7 +111,7 @@ static const char *base_of(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* The index as it is on disk, read by rank 0; NULL: there is none that can be read. */
+/* The index as it is on disk, read by rank 0. NULL: there is none that can be read. */
 static json_t *index_there(const Sharded *a) {
   json_error_t e;
   return tg_comm_rank(a->ctx) ? NULL : json_load_file(a->path, 0, &e);
@@ -118,7 +121,8 @@ static json_t *any_file(json_t *index) {
   return json_object_iter_value(json_object_iter(json_object_get(index, "weight_map")));
 }
 
-/* Tensors of about as many bytes in each file, whole, in the order of the state. */
+/* The file that a tensor is put in. Tensors are not split, keep the order of the state, and fill each file
+ * with about the same number of bytes. */
 static int shard_of(uint64_t before, uint64_t nbytes, uint64_t total, int n) {
   int i = total ? (int)((before + nbytes / 2) / ((double)total / n)) : 0;
   return i < n ? i : n - 1;
@@ -141,7 +145,7 @@ static TgStatus shards_written(const Sharded *a, const TgState *state, const cha
       if (here) s = tg_state_put(part, name, t);
       if (here && json_object_set_new(map, name, json_string(base_of(file.text)))) s = TG_ERR_NOMEM;
     }
-    bool empty = part && !tg_state_count(part); /* fewer tensors than files */
+    bool empty = part && !tg_state_count(part); /* there are fewer tensors than files */
     if (!s && !empty)
       s = part ? safe_file_save(part, file.text, meta, k % tg_comm_size(a->ctx)) : TG_ERR_NOMEM;
     tg_state_free(part);
@@ -169,7 +173,7 @@ static bool index_written(const Sharded *a, const TgState *state, const char *co
   return ok;
 }
 
-/* Files of the index before that the new one does not name. */
+/* Deletes the files of the previous index that the new one does not name. */
 static void old_removed(const Sharded *a, json_t *old, json_t *map) {
   const char *name, *key;
   json_t *file, *now;

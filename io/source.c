@@ -1,6 +1,6 @@
 /* source.c: a u8 tensor as bytes, for readers and as a stream; errors; memory that grows. In: a 1-D u8
- * tensor. Out: pointers to what it holds, and views of parts of it. Bytes are looked at where the file is
- * mapped; only a device with memory of its own has them copied. */
+ * tensor. Out: pointers to its contents, and views of parts of it. Bytes are read where the file is
+ * mapped; only a device with memory of its own makes a copy of them. */
 #define _POSIX_C_SOURCE 200809L
 #include "io_private.h"
 #include <stdio.h>
@@ -9,7 +9,7 @@ static bool say(TgContext *ctx, TgStatus status, const char *what, const char *n
                 va_list ap) {
   char text[900];
   int n = what ? snprintf(text, sizeof text, "%s: %s%s", what, name ? name : "", name ? ": " : "") : 0;
-  /* a long path gives way to what is wrong */
+  /* a long path is cut, so that the message remains */
   if (n < 0 || n > (int)sizeof text - 200) n = (int)sizeof text - 200;
   vsnprintf(text + n, sizeof text - (size_t)n, format, ap);
   tg_set_error(ctx, status, text);
@@ -50,7 +50,7 @@ bool source_open(Source *s, TgTensor *t, const char *what, const char *name) {
     return io_fail(s, TG_ERR_VALUE, "a file is a 1-D tensor of u8, this is %s", tg_describe(t));
   if ((s->p = tg_map(t))) return true;
   if (tg_error(s->ctx) != TG_ERR_DEVICE) return false;
-  tg_clear_error(s->ctx); /* memory of its own: a copy */
+  tg_clear_error(s->ctx); /* the device has memory of its own: copy */
   s->p = s->copy = tg_alloc(s->ctx, s->n + 1);
   return s->copy && tg_read(t, s->copy, s->n) == TG_OK;
 }
@@ -58,7 +58,7 @@ bool source_open(Source *s, TgTensor *t, const char *what, const char *name) {
 void source_close(Source *s) {
   tg_free(s->ctx, s->copy);
   s->copy = NULL;
-} /* fine after a failed open */
+} /* may be called after a failed open */
 
 TgTensor *source_view(const Source *s, uint64_t at, TgDType d, int n, const int64_t *dims) {
   uint64_t nbytes = tg_dtype_size(d);

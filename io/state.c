@@ -1,6 +1,6 @@
-/* state.c: names -> tensors, and trees of values. In: what readers and layers put. Out: tensors by name or by
- * place; a model's tensors replaced by a file's. Names are found through a table of hashes: a file with a
- * million of them costs what it should. */
+/* state.c: state dictionaries (names -> tensors), and trees of values. In: what readers and layers add.
+ * Out: tensors by name or by place; tensors of a model replaced by those of a file. Names are found
+ * through a hash table, so that a file with a million names takes only linear time. */
 #include "io_private.h"
 #include <stdio.h>
 
@@ -144,7 +144,7 @@ TgTensor *tg_state_remove(TgState *s, const char *name) {
   memmove(s->at + i, s->at + i + 1, (s->n - i - 1) * sizeof *s->at);
   memmove(s->tensors + i, s->tensors + i + 1, (s->n - i - 1) * sizeof *s->tensors);
   s->n--;
-  /* places behind it have moved: the table is filled again, in its room */
+  /* the places after it have changed: the table is filled again, in the same memory */
   memset(s->index.slot, 0, s->index.cap * sizeof *s->index.slot);
   s->index.n = 0;
   for (size_t k = 0; k < s->n; k++) {
@@ -196,7 +196,8 @@ static bool counter(const char *name) {
   return n >= k && !strcmp(name + n - k, end) && (n == k || name[n - k - 1] == '.');
 }
 
-/* Names of a that b lacks, up to five of them, in text; how many there are. */
+/* Writes up to five names of a that b lacks to text. Returns how many there are. counters: whether names
+ * of counters count, too. */
 static size_t lacking(const TgState *a, const TgState *b, bool counters, char *text, size_t cap) {
   size_t n = 0;
   for (size_t i = 0; i < a->n; i++) {
@@ -208,7 +209,7 @@ static size_t lacking(const TgState *a, const TgState *b, bool counters, char *t
   return n;
 }
 
-/* the values now, in memory of their own: read once, no kernel */
+/* the present values in memory of their own: they are read once, and no kernel runs */
 static TgTensor *copied(TgTensor *x, TgContext *ctx) {
   size_t n = tg_nbytes(x);
   void *p = tg_alloc(ctx, n + 1);
@@ -254,7 +255,7 @@ TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOpti
     if (!x) continue;
     x = o.view ? tg_to_context(x, ctx) : copied(x, ctx);
     fresh[i] = x && same_shape(t, x) ? x : tg_reshape(x, tg_ndim(t), tg_shape(t));
-    if (tg_shard_count(t) > 1) fresh[i] = tg_shard_like(fresh[i], t); /* to the parts that t has */
+    if (tg_shard_count(t) > 1) fresh[i] = tg_shard_like(fresh[i], t); /* split it as t is split */
     ok = fresh[i] != NULL && (tg_shard_count(t) == 1 || !tg_realize(fresh[i]));
   }
   for (size_t i = 0; i < model->n && ok; i++)
@@ -369,8 +370,8 @@ const TgValue *tg_value_get(const TgValue *v, const char *key) {
   return NULL;
 }
 
-/* Depth first with a stack of our own: the depth of a tree is the file's to choose. A tree with shared
- * branches could have names without end: they are counted. */
+/* Depth first with an explicit stack, because the file determines the depth of the tree. A tree with
+ * shared branches could have an unlimited number of names, so visits are counted. */
 typedef struct Level {
   const TgValue *v;
   size_t next, name;
@@ -378,7 +379,7 @@ typedef struct Level {
 
 enum { STATE_VISITS = 1 << 24 };
 
-/* Without recursion: `stack` holds the lists and maps on the way, `name` the path to where we are. */
+/* Not recursive: `stack` holds the lists and maps on the way down, `name` the path to the present value. */
 TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
   TgState *s = tg_state_new(ctx);
   Level *stack = NULL;
@@ -396,7 +397,7 @@ TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
   while (ok && v) {
     if (v->kind == TG_KIND_TENSOR) {
       size_t i;
-      /* a key written twice: the last, as everywhere */
+      /* if a key occurs twice, the last one counts, as everywhere */
       if (index_find(&s->index, used ? name : "", used, &i))
         s->tensors[i] = v->u.t;
       else

@@ -1,6 +1,6 @@
 /* torch.c: torch checkpoints. In: a zip, a stream of pickles, or a tar. Out: the tree that was saved, with
- * its tensors as views of the file. Tensors are made at the end, when the storages are known and only what is
- * reached counts. */
+ * its tensors as views of the file. Tensors are made at the end, when all storages are known, and only
+ * those that the tree contains. */
 #include "torch_pickle.h"
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ static bool storage_add(Pickle *p, const char *key, size_t n, Storage s) {
   return !there || io_fail(p->s, TG_ERR_VALUE, "storage %.*s is there twice", (int)n, key);
 }
 
-/* A key as text that stays. */
+/* A key as text that lives as long as the tree. */
 static const char *key_keep(Pickle *p, Doc *d, uint32_t id, size_t *n) {
   char number[24];
   const char *k = key_text(p, id, number, n);
@@ -51,7 +51,8 @@ static bool sizes(Pickle *p, uint32_t id, int64_t *v, int *n) {
   return true;
 }
 
-/* What a tensor says of its storage; NULL: an error in the context. The key is text of `number` or of p. */
+/* The key of a tensor's storage. Returns NULL after an error, which is in the context. The text is in
+ * `number` or belongs to p. */
 static const char *storage_key(Pickle *p, uint32_t storage, char number[24], size_t *n) {
   const char *key = NULL;
   if (pickle_seq(p, storage) && p->obj[storage].n >= 5) {
@@ -68,12 +69,12 @@ static const char *storage_key(Pickle *p, uint32_t storage, char number[24], siz
   return key;
 }
 
-/* A tensor as it lies in its storage. */
+/* How a tensor is placed in its storage. */
 typedef struct Strided {
   int n;
   int64_t dims[TG_MAX_RANK], strides[TG_MAX_RANK];
-  int64_t offset; /* elements */
-  int64_t last;   /* the last element, from the first on */
+  int64_t offset; /* of the first element, in elements */
+  int64_t last;   /* distance of the last element from the first, in elements */
 } Strided;
 
 static bool lies_inside(Strided *x, uint64_t nelem) {
@@ -88,8 +89,8 @@ static bool lies_inside(Strided *x, uint64_t nelem) {
          (uint64_t)(x->offset + x->last + 1) <= nelem;
 }
 
-/* The axes longer than 1 as they lie in memory, the longest stride first: how many; -1: the strides are not
- * those of such an order. */
+/* Writes the axes longer than 1 to `order`, the one with the largest stride first. Returns how many there
+ * are, or -1 if the strides are not those of a dense tensor in such an order. */
 static int memory_order(const Strided *x, int64_t order[TG_MAX_RANK]) {
   int m = 0;
   for (int i = 0; i < x->n; i++)
@@ -120,7 +121,8 @@ static bool strided_read(Pickle *p, uint32_t id, Strided *x) {
   return true;
 }
 
-/* A view of the file: read in the order of memory, then its axes put in theirs. */
+/* Makes a view of the file: first with the axes in the order of memory, then permuted to the tensor's
+ * order. */
 static TgTensor *tensor_of(Pickle *p, uint32_t id) {
   uint32_t storage = pickle_item(p, id, 0);
   if (p->obj[storage].kind == O_PERSISTENT) storage = pickle_item(p, storage, 0);
@@ -152,21 +154,22 @@ static TgTensor *tensor_of(Pickle *p, uint32_t id) {
   }
   for (int k = 0; k < m; k++)
     sorted[k] = x.dims[order[k]];
-  for (int k = 0, axis = 0; axis < x.n; axis++) /* axis (of those longer than 1) -> where it lies */
+  for (int k = 0, axis = 0; axis < x.n; axis++) /* axis (longer than 1) -> its place in memory order */
     for (int q = 0; q < m; q++)
       if (order[q] == axis) back[k++] = q;
   TgTensor *t = source_view(s->in, s->at + (uint64_t)(x.offset * size), d, m, sorted);
   return tg_reshape(tg_permute(t, m, back), x.n, x.dims);
 }
 
-/* ---- objects -> the tree. Each object is made once; one that holds itself is refused, so the tree ends. */
+/* ---- objects -> the tree. Each object is converted once; an object that contains itself is refused, so
+ * the tree is finite. */
 typedef struct Step {
   uint32_t id;
   uint32_t next;
   TgValue *to;
 } Step;
 
-static bool scalar_of(Pickle *p, Doc *d, uint32_t id, TgValue *v) { /* anything but lists and maps */
+static bool scalar_of(Pickle *p, Doc *d, uint32_t id, TgValue *v) { /* any object except lists and maps */
   const Obj *o = &p->obj[id];
   switch (o->kind) {
   case O_NONE: return *v = (TgValue){0}, true;
@@ -179,7 +182,7 @@ static bool scalar_of(Pickle *p, Doc *d, uint32_t id, TgValue *v) { /* anything 
   }
 }
 
-/* A tensor of a tar by its key, where id is the persistent id of one; else id. */
+/* If id is the persistent id of a tensor of a tar, returns that tensor's object; otherwise returns id. */
 static uint32_t tensor_named(Pickle *p, uint32_t id) {
   char number[24];
   size_t n, at;
@@ -187,7 +190,8 @@ static uint32_t tensor_named(Pickle *p, uint32_t id) {
   return key && index_find(&p->tensors, key, n, &at) ? (uint32_t)at : id;
 }
 
-/* The keys of a dict into its map; a key set twice stands once, with its last value. */
+/* Converts the keys of a dict to those of its map. A key that was set twice occurs once, with its last
+ * value. */
 static bool keys_made(Pickle *p, Doc *d, Obj *dict, TgValue *map) {
   Index seen = {0};
   uint32_t kept = 0;
@@ -212,13 +216,13 @@ static bool keys_made(Pickle *p, Doc *d, Obj *dict, TgValue *map) {
   return ok;
 }
 
-/* The way from the root to what is being made. */
+/* The path from the root to the value that is being made. */
 typedef struct Path {
   Step *at;
   size_t depth, cap;
 } Path;
 
-/* A list or map is begun: its items are made next. */
+/* Begins a list or map, whose items are made next. */
 static bool path_push(Pickle *p, Doc *d, Path *path, uint32_t id, TgValue *made, TgValue *to) {
   if (path->depth >= MAX_DEPTH)
     return io_fail(p->s, TG_ERR_LIMIT, "the pickle is nested more than %d deep", MAX_DEPTH);
@@ -233,7 +237,8 @@ static bool path_push(Pickle *p, Doc *d, Path *path, uint32_t id, TgValue *made,
   return true;
 }
 
-/* The next item to be made, and where it goes; what is complete on the way to it is closed. False: none. */
+/* Finds the next item to make, and where it is stored; lists and maps that are complete are closed on the
+ * way. Returns false if there is none. */
 static bool path_next(Pickle *p, Path *path, TgValue *made, uint32_t *id, TgValue **to) {
   for (; path->depth; path->depth--) {
     Step *s = &path->at[path->depth - 1];
@@ -282,7 +287,7 @@ static bool tree_of(Pickle *p, Doc *d, uint32_t root) {
 static const uint8_t stream_magic[] = {0x80, 2,    0x8a, 10,   0x6c, 0xfc, 0x9c, 0x46,
                                        0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, '.'};
 
-/* The files of an archive; the ones that were unpacked are tensors of their own. */
+/* The files of an archive; a file that was unpacked is a tensor of its own. */
 typedef struct Files {
   TgState *state;
   Source *at;
@@ -336,7 +341,7 @@ static bool count_of(Pickle *p, uint32_t id, uint64_t limit, uint64_t *n) {
   return true;
 }
 
-/* u64 count and the elements behind it: a storage. */
+/* Reads a storage: a u64 count, followed by the elements. */
 static bool raw_storage(Pickle *p, Doc *d, const Source *s, uint64_t *at, uint32_t key, size_t size) {
   size_t n = 0;
   const char *k = key_keep(p, d, key, &n);
@@ -349,7 +354,7 @@ static bool raw_storage(Pickle *p, Doc *d, const Source *s, uint64_t *at, uint32
   return storage_add(p, k, n, (Storage){s, *at - count * size, count * size});
 }
 
-/* How wide the elements of each storage are: the persistent ids say it. */
+/* Collects the width of each storage's elements, which the persistent ids contain. */
 static bool widths_read(Pickle *p, Doc *d, Index *x) {
   for (uint32_t i = 0; i < p->nobj; i++) {
     size_t n = 0;
@@ -398,7 +403,7 @@ static bool int_add(Pickle *p, uint32_t to, uint64_t v) {
   return pickle_new(p, (Obj){.kind = O_INT, .u.i = (int64_t)v}, &id) && pickle_add(p, to, id);
 }
 
-/* What a persistent id would say of a storage: ("storage", its type, key, .., ..). */
+/* Makes what a persistent id contains for a storage: ("storage", its type, key, .., ..). */
 static bool storage_named(Pickle *p, uint32_t key, TgDType d, uint32_t *out) {
   uint32_t parts[5];
   if (!pickle_new(p, (Obj){.kind = O_STR, .n = 7, .u.s = (const uint8_t *)"storage"}, &parts[0]) ||
@@ -411,8 +416,8 @@ static bool storage_named(Pickle *p, uint32_t key, TgDType d, uint32_t *out) {
   return true;
 }
 
-/* A tensor of the oldest layout at s[*at]: its pickle (key, storage, type), then rank, sizes, strides and
- * offset as numbers of 8 bytes, the rank of 4 and 4 of nothing. */
+/* Reads a tensor of the oldest layout at s[*at]: its pickle (key, storage, type), then the rank (4 bytes
+ * and 4 unused ones), and sizes, strides and offset as 8-byte numbers. */
 static bool old_tensor(Pickle *p, Doc *d, const Source *s, uint64_t *at) {
   uint32_t id, storage, made;
   if (!pickle_run(p, s->p, at, s->n, &id)) return false;
@@ -426,7 +431,7 @@ static bool old_tensor(Pickle *p, Doc *d, const Source *s, uint64_t *at) {
       !pickle_new(p, (Obj){.kind = O_TENSOR}, &made) || !pickle_add(p, made, storage) ||
       !int_add(p, made, le64(s->p + *at + 16 * rank)))
     return false;
-  for (int part = 0; part < 2; part++) { /* sizes, strides */
+  for (int part = 0; part < 2; part++) { /* first the sizes, then the strides */
     uint32_t list;
     if (!pickle_new(p, (Obj){.kind = O_TUPLE}, &list)) return false;
     for (uint64_t k = 0; k < rank; k++, *at += 8)
@@ -445,7 +450,8 @@ static bool old_tensor(Pickle *p, Doc *d, const Source *s, uint64_t *at) {
 static bool load_tar(Pickle *p, Doc *d, const Files *f) {
   const Source *pickle = file_named(f, "pickle"), *s = file_named(f, "storages");
   const Source *tensors =
-      file_named(f, "tensors"); /* the oldest layout: a file of their own, named by number */
+      /* only in the oldest layout: tensors in a file of their own, named by number */
+      file_named(f, "tensors");
   if (!pickle || !s)
     return io_fail(p->s, TG_ERR_VALUE, "the tar has no files pickle and storages: it is no checkpoint");
   uint64_t at = 0, n = 0;

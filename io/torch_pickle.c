@@ -1,5 +1,5 @@
-/* torch_pickle.c: the interpreter of pickles. In: bytes. Out: objects, and the number of the one that is
- * left. */
+/* torch_pickle.c: the interpreter of pickles. In: bytes. Out: objects, and the number of the object that
+ * the pickle leaves on the stack. */
 #include "torch_pickle.h"
 
 static const struct {
@@ -93,7 +93,7 @@ static bool pop(Pickle *p, uint32_t *id) {
   return true;
 }
 
-/* How many stand above the last mark. */
+/* Counts the values above the last mark of the stack. */
 static bool above_mark(Pickle *p, size_t *n) {
   for (*n = 0; *n < p->depth && p->stack[p->depth - 1 - *n] != MARK; ++*n) {}
   return *n < p->depth || pickle_bad(p, "a mark is missing");
@@ -101,7 +101,7 @@ static bool above_mark(Pickle *p, size_t *n) {
 
 bool pickle_add(Pickle *p, uint32_t to, uint32_t item) {
   Obj *o = &p->obj[to];
-  /* open: a key whose value comes next */
+  /* open: a key was added, and its value comes next */
   size_t used = (size_t)o->n * (o->kind == O_DICT ? 2 : 1) + (o->open ? 1 : 0);
   uint32_t *at = io_grow(p->ctx, o->u.at, used, &o->cap, sizeof *at);
   if (!at) return pickle_no_memory(p);
@@ -112,7 +112,7 @@ bool pickle_add(Pickle *p, uint32_t to, uint32_t item) {
   return true;
 }
 
-/* The n topmost as items of a new object. */
+/* Replaces the n topmost values by a new object with these items. */
 static bool gather(Pickle *p, Kind kind, size_t n) {
   uint32_t id = 0;
   if (n > p->depth || !pickle_new(p, (Obj){.kind = (uint8_t)kind}, &id))
@@ -126,7 +126,7 @@ static bool gather(Pickle *p, Kind kind, size_t n) {
   return push(p, id);
 }
 
-/* The n topmost are added to what stands below them; below: a mark between. */
+/* Adds the n topmost values to the object below them; mark: a mark is between. */
 static bool extend(Pickle *p, Kind kind, size_t n, bool mark) {
   if (p->depth < n + mark + 1 || p->stack[p->depth - n - mark - 1] == MARK)
     return pickle_bad(p, "the stack is empty");
@@ -165,7 +165,7 @@ bool pickle_storage(Pickle *p, TgDType d, uint32_t *out) {
   return pickle_new(p, (Obj){.kind = O_GLOBAL, .n = type}, out);
 }
 
-/* callable(args): what the few globals make. */
+/* Runs a call callable(args) of one of the known globals. */
 static bool reduce(Pickle *p) {
   uint32_t args = 0, fn = 0, id = 0, n;
   if (!pop(p, &args) || !pop(p, &fn)) return false;
@@ -211,7 +211,7 @@ static bool reduce(Pickle *p) {
 static bool build(Pickle *p) {
   uint32_t state = 0, o = 0;
   if (!pop(p, &state) || !pop(p, &o)) return false;
-  if (p->obj[o].kind == O_DICT) return push(p, o); /* _metadata of an OrderedDict */
+  if (p->obj[o].kind == O_DICT) return push(p, o); /* this is _metadata of an OrderedDict */
   if (p->obj[o].kind == O_PARAMETER && pickle_seq(p, state) && p->obj[state].n)
     return push(p, pickle_item(p, state, 0));
   return pickle_bad(p, "a state for what has none");
@@ -252,7 +252,7 @@ static double big_double(const uint8_t *p) {
   return d;
 }
 
-/* An opcode and its operand: bytes at `head`, then n bytes of text. */
+/* An opcode and its operand: bytes at `head`, followed by n bytes of text. */
 typedef struct Code {
   uint8_t op;
   const uint8_t *head, *text;
@@ -261,7 +261,7 @@ typedef struct Code {
 
 static bool cut_off(Pickle *p) { return pickle_bad(p, "it ends too early"); }
 
-/* How many bytes an opcode has in front of its text: the length of the text, if it has one. */
+/* The number of bytes between an opcode and its text; if there is a text, they hold its length. */
 static size_t head_size(uint8_t op) {
   switch (op) {
   case 0x80:
@@ -354,7 +354,7 @@ static bool container_run(Pickle *p, const Code *c) {
   case 'l':
     if (!above_mark(p, &k) || !gather(p, c->op == 't' ? O_TUPLE : O_LIST, k)) return false;
     p->stack[p->depth - 2] = p->stack[p->depth - 1];
-    p->depth--; /* takes the mark's place */
+    p->depth--; /* the new object replaces the mark */
     return true;
   case 'a': return extend(p, O_LIST, 1, false);
   case 'e':
@@ -365,13 +365,13 @@ static bool container_run(Pickle *p, const Code *c) {
   }
 }
 
-/* The stack alone, and what is called by name. */
+/* Opcodes that only change the stack, and calls of globals. */
 static bool code_run(Pickle *p, const Code *c) {
   size_t k;
   uint32_t x = 0, y = 0;
   switch (c->op) {
   case 0x80: return c->head[0] <= 5 || pickle_bad(p, "an unknown protocol");
-  case 0x95: return true; /* a frame: a hint for buffers */
+  case 0x95: return true; /* a frame: only a hint for buffering */
   case '(': return push(p, MARK);
   case '0':
     if (!p->depth) return pickle_bad(p, "the stack is empty");
@@ -397,7 +397,7 @@ static bool code_run(Pickle *p, const Code *c) {
   }
 }
 
-/* A module and a name, each ended by a newline, from *at on. */
+/* Reads a module and a name, each ended by a newline, from *at on. */
 static bool global_run(Pickle *p, const uint8_t *b, uint64_t *at, uint64_t end) {
   const uint8_t *module = b + *at, *name_end = NULL;
   const uint8_t *module_end = memchr(module, '\n', (size_t)(end - *at));
@@ -408,7 +408,7 @@ static bool global_run(Pickle *p, const uint8_t *b, uint64_t *at, uint64_t end) 
                      (size_t)(name_end - module_end - 1));
 }
 
-/* The objects that every pickle knows by these numbers: None, False, True. */
+/* Makes the objects that have the same numbers in every pickle: None, False, True. */
 static bool constants_made(Pickle *p) {
   uint32_t id;
   return p->nobj ||
@@ -416,8 +416,8 @@ static bool constants_made(Pickle *p) {
           pickle_new(p, (Obj){.kind = O_BOOL, .u.i = 1}, &id));
 }
 
-/* Runs one pickle at p[*at..end); *at moves behind it, *out is what it leaves. A memo has as many places as
- * the pickle has bytes. */
+/* Runs one pickle at b[*at..end). Afterwards *at is the place after it, and *out the object that it
+ * leaves. A memo may have as many entries as the pickle has bytes. */
 bool pickle_run(Pickle *p, const uint8_t *b, uint64_t *at, uint64_t end, uint32_t *out) {
   uint64_t start = *at;
   if (end - start > MAX_PICKLE) end = start + MAX_PICKLE;

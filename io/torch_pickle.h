@@ -1,6 +1,6 @@
 /* torch_pickle.h: a pickle as objects, for torch.c. A pickle is a program; running it builds lists, maps,
- * numbers and text, and knows a dozen globals as enum values. Nothing is imported or called. Objects are
- * numbered and never freed one by one. */
+ * numbers and text. A few dozen globals are known, each as one of a dozen enum values; nothing is imported
+ * or called. Objects are numbered, and are not freed one by one. */
 #ifndef TG_TORCH_PICKLE_H
 #define TG_TORCH_PICKLE_H
 #include "io_private.h"
@@ -36,7 +36,7 @@ typedef enum Global {
   G_DEVICE
 } Global;
 
-/* n of items (a dict has 2n), bytes, or the number of a global's entry. */
+/* n: the number of items (a dict has 2n), of bytes, or the index of a global in the table of globals. */
 typedef struct Obj {
   uint8_t kind;
   bool done, open;
@@ -58,7 +58,7 @@ typedef struct Storage {
 } Storage;
 
 typedef struct Pickle {
-  const Source *s; /* for errors */
+  const Source *s; /* for error messages */
   TgContext *ctx;
   Obj *obj;
   size_t nobj, cap;
@@ -66,22 +66,23 @@ typedef struct Pickle {
   size_t depth, scap;
   uint32_t *memo;
   size_t nmemo, mcap;
-  uint32_t none;           /* the objects None, False, True stand here, +1, +2 */
-  Index storages, tensors; /* keys -> places in storage; -> O_TENSOR objects (tar) */
+  uint32_t none;           /* number of the object None; False is the next, True the one after */
+  Index storages, tensors; /* storages: keys -> indices in storage; tensors: keys -> O_TENSOR objects (tar) */
   Storage *storage;
   size_t nstorage, stcap;
 } Pickle;
 
-/* false, TG_ERR_VALUE: the pickle is damaged, and how */
+/* Records TG_ERR_VALUE, that the pickle is damaged, and how. Returns false. */
 bool pickle_bad(Pickle *p, const char *what);
 bool pickle_no_memory(Pickle *p);
-/* Runs one pickle at b[*at..end); *at moves behind it, *out is what it leaves. */
+/* Runs one pickle at b[*at..end). Afterwards *at is the place after it, and *out the object that it
+ * leaves. */
 bool pickle_run(Pickle *p, const uint8_t *b, uint64_t *at, uint64_t end, uint32_t *out);
 bool pickle_new(Pickle *p, Obj o, uint32_t *id);
-bool pickle_add(Pickle *p, uint32_t to, uint32_t item); /* to a list, tuple or tensor */
+bool pickle_add(Pickle *p, uint32_t to, uint32_t item); /* adds an item to a list, dict, tuple or tensor */
 bool pickle_is(const Pickle *p, uint32_t id, Global g);
-TgDType pickle_dtype(const Pickle *p, uint32_t id);       /* of a global that stands for one */
-bool pickle_storage(Pickle *p, TgDType d, uint32_t *out); /* the global for storages of d */
+TgDType pickle_dtype(const Pickle *p, uint32_t id);       /* the dtype of a global that names one */
+bool pickle_storage(Pickle *p, TgDType d, uint32_t *out); /* makes a global that names the storages of d */
 
 static inline bool pickle_seq(const Pickle *p, uint32_t id) {
   return p->obj[id].kind == O_TUPLE || p->obj[id].kind == O_LIST;

@@ -1,6 +1,7 @@
-/* write.c: files that appear whole: written beside the old one, synced, and renamed, so that whoever reads
- * the path sees the old file or the new one, whatever happens. A link stays: the file that it leads to is
- * replaced. What is no file (a device, a pipe) stays, too: it is written to. */
+/* write.c: files that appear complete or not at all: written beside the old one, synced and renamed, so
+ * that a reader of the path sees either the old file or the new one. In: a path and bytes. Out: the file.
+ * A link stays, and the file that it leads to is replaced. A path that is not a regular file (a device, a
+ * pipe) is written to directly. */
 #define _GNU_SOURCE
 #include "io_private.h"
 #include <errno.h>
@@ -23,7 +24,7 @@ bool file_write(NewFile *f, const void *p, size_t n) {
   return true;
 }
 
-/* The name of a new file beside path, and the file. */
+/* Creates a new file beside path, named `name`. Returns its descriptor, -1 on error. */
 static int beside(const char *path, char *name, size_t cap) {
   for (int i = 0; i < 1000; i++) {
     if (snprintf(name, cap, "%s.%ld-%d.tmp", path, (long)getpid(), i) >= (int)cap)
@@ -42,7 +43,7 @@ static void sync_folder(const char *path) {
   if (fd >= 0) fsync(fd), close(fd);
 }
 
-/* A link that leads nowhere gets its file, so that there is a place to resolve. */
+/* Resolves links. The target of a dangling link is created first, because realpath needs it. */
 static bool place_of(const char *path, char place[PATH_MAX]) {
   struct stat s;
   if (lstat(path, &s) || !S_ISLNK(s.st_mode))
@@ -69,7 +70,7 @@ bool file_begin_once(TgContext *ctx, NewFile *f, const char *path, int rank) {
 bool file_end_once(TgContext *ctx, NewFile *f, bool ok) {
   ok = f->elsewhere ? ok : file_end(f, ok);
   int64_t why = ok ? 0 : errno ? errno : EIO;
-  if (tg_comm_max(ctx, &why) && !why) why = EIO; /* whoever writes it may have ended */
+  if (tg_comm_max(ctx, &why) && !why) why = EIO; /* the rank that writes it may have ended */
   errno = (int)why;
   return !why;
 }
@@ -82,7 +83,8 @@ bool file_end(NewFile *f, bool ok) {
     f->fd = -1;
     return ok;
   }
-  if (ok && !stat(f->place, &old)) (void)!fchmod(f->fd, old.st_mode & 07777); /* who may read it stays */
+  /* the file keeps its permissions */
+  if (ok && !stat(f->place, &old)) (void)!fchmod(f->fd, old.st_mode & 07777);
   ok = ok && !fsync(f->fd);
   ok = !close(f->fd) && ok;
   ok = ok && !rename(f->name, f->place);

@@ -1,5 +1,5 @@
-/* arch.c: the architectures, a row each, and the weights that layers are made of. A new architecture that has
- * the parts of others is a row; graph.c has the parts. */
+/* arch.c: the table of architectures, and the names and shapes of the weights of layers. A new architecture
+ * that combines existing parts needs only a row; graph.c has the parts. */
 #include "model_private.h"
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
-/* cache.c: keys and values of the tokens so far. In: rows of a step's tokens. Out: what is there to be seen,
- * as f32, of a sequence or of several. In q8_0 a block of 32 elements is 8 bits each and one scale, as blocks
- * of weights are; attention's kernel decodes them where it reads them, so nothing of them is kept decoded. */
+/* cache.c: the keys and values of the tokens so far. In: the rows of a step's tokens. Out: the part of the
+ * cache that these tokens may see, as f32, of one sequence or of several. In q8_0, a block of 32 elements is
+ * stored as 8 bits each and one scale, like blocks of weights. The kernel of attention decodes a block where
+ * it reads it, so the cache is never kept decoded. */
 #include "model_private.h"
 
 enum { PACKED_BLOCK = 32, PACKED_MOST = 127 };
@@ -24,7 +25,7 @@ void llm_cache_free(LlmCache *c) { tg_release(c->x), tg_release(c->scale); }
 size_t llm_cache_nbytes(const LlmCache *c) { return tg_nbytes(c->x) + (c->scale ? tg_nbytes(c->scale) : 0); }
 
 /* ---- q8_0 */
-/* x (tokens, kv heads, size) as whole blocks of i8; *scale: (tokens, kv heads, blocks). */
+/* Packs x (tokens, kv heads, size) into whole blocks of i8. *scale: (tokens, kv heads, blocks). */
 static TgTensor *packed(TgTensor *x, int64_t size, TgTensor **scale) {
   int64_t blocks = blocks_of(size);
   x = tg_pad_to(x, 3, (const int64_t[]){-1, -1, blocks * PACKED_BLOCK}, 0);
@@ -36,7 +37,7 @@ static TgTensor *packed(TgTensor *x, int64_t size, TgTensor **scale) {
   return tg_flatten(tg_cast(tg_round(tg_mul(x, by)), TG_I8), 2, 3);
 }
 
-/* x (.., blocks * 32), scale (.., blocks) -> (.., size), of 4 axes */
+/* Decodes x (.., blocks * 32) with scale (.., blocks) to (.., size). Both have 4 axes. */
 static TgTensor *unpacked(TgTensor *x, TgTensor *scale, int64_t size) {
   int64_t blocks = blocks_of(size);
   x = tg_unflatten(tg_cast(x, TG_F32), 3, 2, (const int64_t[]){blocks, PACKED_BLOCK});
@@ -45,16 +46,16 @@ static TgTensor *unpacked(TgTensor *x, TgTensor *scale, int64_t size) {
 }
 
 /* ---- places */
-/* Where sequence `which` (NULL: the only one) begins in the cache. */
+/* Where sequence `which` begins in the cache; NULL: the only sequence, at 0. */
 static int64_t begins(const TgVariable *which) { return which ? tg_size(which) : 0; }
 
-/* Its cache: (kv heads, room, size). */
+/* The cache of this sequence: (kv heads, room, size). */
 static TgTensor *of_sequence(const TgLlm *m, TgTensor *cache, const TgVariable *which) {
   int64_t at = begins(which);
   return tg_squeeze(tg_slice(cache, 0, at, tg_size_add(m->ctx, at, 1)), 0);
 }
 
-/* values (kv heads, n, size) to places at .. at + n - 1 of this sequence's cache */
+/* Writes values (kv heads, n, size) to places at .. at + n - 1 of the current sequence's cache. */
 static bool sequence_put(const TgLlm *m, TgTensor *cache, int64_t at, int64_t n, TgTensor *values) {
   int64_t row = begins(m->which);
   const int64_t begin[] = {row, 0, at, 0}, end[] = {tg_size_add(m->ctx, row, 1), tg_dim(cache, 1),
@@ -62,9 +63,9 @@ static bool sequence_put(const TgLlm *m, TgTensor *cache, int64_t at, int64_t n,
   return tg_assign_slice(cache, begin, end, tg_unsqueeze(values, 0)) != NULL;
 }
 
-/* rows (tokens, kv heads, size), of the cache's type */
+/* Writes rows (tokens, kv heads, size), which have the cache's type. */
 static bool rows_put(const TgLlm *m, TgTensor *cache, TgTensor *rows, LlmRows r) {
-  if (!r.at) return sequence_put(m, cache, tg_size(m->position), r.each, tg_transpose(rows, 0, 1));
+  if (!r.at) return sequence_put(m, cache, tg_size(llm_begins(m, r)), r.each, tg_transpose(rows, 0, 1));
   const TgIndex places[] = {TG_TENSOR(r.which), TG_ALL, TG_TENSOR(r.at), TG_ALL};
   return tg_setitem(cache, places, 4, rows) != NULL;
 }
@@ -76,7 +77,7 @@ bool llm_cache_put(const TgLlm *m, const LlmCache *c, TgTensor *rows, LlmRows r)
   return rows_put(m, c->x, rows, r) && rows_put(m, c->scale, scale, r);
 }
 
-/* (texts, kv heads, seen, ..) */
+/* The first `seen` places of the cache, for each text: (texts, kv heads, seen, ..). */
 static TgTensor *seen_of(const TgLlm *m, TgTensor *cache, LlmRows r, int64_t seen) {
   if (r.at) return tg_take(tg_slice(cache, 2, 0, seen), r.which);
   return tg_unsqueeze(tg_slice(of_sequence(m, cache, m->which), 1, 0, seen), 0);

@@ -1,4 +1,4 @@
-/* common.c: what the files of llm/ share. In: texts, key-values. Out: errors of the context, bytes that grow,
+/* common.c: what the files of llm/ share. In: texts, key-values. Out: errors of the context, growing buffers,
  * characters of UTF-8. */
 #define _XOPEN_SOURCE 700
 #include "llm_private.h"
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 bool llm_fail(TgContext *ctx, TgStatus status, const char *format, ...) {
   char text[900];
@@ -27,6 +28,17 @@ bool llm_place(const char *path, char place[LLM_PATH]) {
   int n = there && !real ? -1 : snprintf(place, LLM_PATH, "%s", real ? real : path);
   free(real);
   return n >= 0 && (n < LLM_PATH || (errno = ENAMETOOLONG, false));
+}
+
+double llm_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double llm_least_of_late(double was, double now) {
+  if (was <= 0 || now < was) return now;
+  return was + 0.1 * ((now < 2 * was ? now : 2 * was) - was);
 }
 
 const char *llm_dims_text(char *to, size_t cap, int n, const int64_t *dims) {
@@ -81,7 +93,7 @@ void llm_put_utf8(LlmText *t, uint32_t c) {
   llm_put(t, b, n);
 }
 
-/* how many bytes a character has that begins with b; 0: none does */
+/* The number of bytes of a character whose first byte is b; 0: no character begins with b. */
 static size_t utf8_length(unsigned char b) {
   return b < 0x80 ? 1 : b < 0xc2 ? 0 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : b < 0xf5 ? 4 : 0;
 }

@@ -1,6 +1,6 @@
-/* file.c: what a gguf file says, held against its architecture's row. In: key-values and tensors. Out: the
- * numbers of a model, and its weights, which stay views of the file. Every number and every shape is looked
- * at before a graph is built; what contradicts is an error that names both sides. */
+/* file.c: checks the contents of a gguf file against its architecture's row. In: key-values and tensors. Out:
+ * the numbers of a model and its weights, which stay views of the file. Every number and every shape is
+ * checked before a graph is built; a contradiction is an error that names both sides. */
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 typedef struct Field {
   const char *key;
   size_t offset;
-  int64_t fallback; /* -1: it must be there */
+  int64_t fallback; /* -1: the key is required */
 } Field;
 
 #define FIELD(key, field, fallback)                                                                          \
@@ -40,7 +40,7 @@ static const Field fields[] = {FIELD("embedding_length", width, -1),
                                FIELD("attention.key_length_mla", key_mla, 0),
                                FIELD("attention.value_length_mla", value_mla, 0)};
 
-/* What changes what a model says, and is not known here but as this number. */
+/* Keys that would change a model's results and are supported only with this value. */
 static const struct {
   const char *key;
   double as;
@@ -81,7 +81,7 @@ static bool real_of(TgLlm *m, const char *key, double fallback, double *out) {
   return (isfinite(*out) && *out >= 0) || llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %g", name, *out);
 }
 
-/* Numbers that embeddings, what each part adds, and logits are multiplied by. */
+/* The factors of the embeddings, of what each part adds, and of the logits. */
 static bool scales_read(TgLlm *m) {
   LlmNumbers *k = &m->k;
   const LlmArch *a = m->arch;
@@ -101,7 +101,7 @@ static bool scales_read(TgLlm *m) {
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm: the file has no %s", name);
   if (!real_of(m, "logit_scale", k->logit_scale, &k->logit_scale)) return false;
   if (k->logit_scale == 0) return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is 0", name);
-  if (a->scaled) k->logit_scale = 1 / k->logit_scale; /* where all are scaled, logits are divided */
+  if (a->scaled) k->logit_scale = 1 / k->logit_scale; /* if all are scaled, logits are divided */
   if (a->scaled || a->scaled_logits || k->logit_scale == 1) return true;
   return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s: %s with it is not known here", name, a->name);
 }
@@ -126,8 +126,8 @@ static bool together(TgLlm *m, bool ok, const char *what, int64_t a, int64_t b) 
                   (long long)b);
 }
 
-/* How experts share: the file's word, or the row's. A softmax of the chosen alone is one of all of them whose
- * chosen ones are made to add up to 1. */
+/* How the shares of experts are computed, by the file or by the architecture's row. A softmax of the chosen
+ * experts alone equals a softmax of all experts whose chosen shares are scaled to add up to 1. */
 static bool shares_read(TgLlm *m) {
   char name[128];
   LlmNumbers *k = &m->k;
@@ -150,8 +150,9 @@ static bool shares_read(TgLlm *m) {
   return llm_kv_int(m->ctx, m->gguf, name, all, &k->renormalized);
 }
 
-/* Latent attention: of the keys and values a narrow vector is kept. Where the file has their products as
- * separate matrices, heads see that vector; else each head has keys and values of its own. */
+/* Latent attention keeps a narrow vector in place of keys and values. If the file has the two products of
+ * this vector as separate matrices, heads attend to the vector itself; otherwise each head has keys and
+ * values of its own. */
 static bool latent_fits(TgLlm *m) {
   const LlmNumbers *k = &m->k;
   bool latent = m->arch->weights & BIT(W_KV_A), folded = k->key_mla > 0;
@@ -169,7 +170,7 @@ static bool latent_fits(TgLlm *m) {
                   "elements of a value, and of a latent one", k->value_head, folded ? k->kv_rank : k->value);
 }
 
-/* What a text's tokens become, and whether they see what follows them. */
+/* Reads how a text's tokens become one result, and whether tokens see the tokens after them. */
 static bool pooling_read(TgLlm *m) {
   char name[128];
   int64_t causal, of_head;
@@ -193,7 +194,7 @@ static bool pooling_read(TgLlm *m) {
   return true;
 }
 
-/* The two elements of a head that rotate together, in this file, and whether attention and the feed-forward
+/* Reads which two elements of a head rotate together in this file, and whether attention and the feed-forward
  * part read the same x. */
 static bool rope_order(TgLlm *m) {
   char name[128];
@@ -272,8 +273,10 @@ static int64_t size_of(const LlmNumbers *k, LlmSize s) {
   return sizes[s];
 }
 
-/* The tensor of that name, whose shape must be as dims say (n 0: any). A one-row matrix is a row. NULL: it is
- * not there (an error where it must be), or is otherwise (an error). *used counts those that are taken. */
+/* find() returns the tensor of that name, whose shape must be as dims say (a matrix of one row may be stored
+ * as a vector). It returns NULL if the tensor is missing, which is an error if it is required, or if it is
+ * wrong, which is an error. ok: false from the first error on. used: the number of tensors that were
+ * found. */
 typedef struct Finder {
   TgLlm *m;
   size_t used;
@@ -318,7 +321,7 @@ int llm_weight_shape(const TgLlm *m, LlmWeight w, int64_t dims[3]) {
   return n;
 }
 
-/* Weight w of a layer, and its bias. A bias that is not required is taken where there is one. */
+/* Finds weight w of a layer and its bias. A bias that is not required is used if there is one. */
 static void weight_find(Finder *f, int64_t layer, LlmLayer *to, LlmWeight w, bool must, bool bias) {
   const LlmWeightShape *s = &llm_weights_of_layer[w];
   char name[80];
@@ -327,11 +330,11 @@ static void weight_find(Finder *f, int64_t layer, LlmLayer *to, LlmWeight w, boo
   snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, s->name);
   if (!s->bias) to->w[w] = find(f, name, must, n, dims);
   snprintf(name, sizeof name, "blk.%lld.%s.bias", (long long)layer, s->name);
-  int of_bias = n > 1 ? n - 1 : 1; /* one for each row */
+  int of_bias = n > 1 ? n - 1 : 1; /* one number for each row */
   if (to->w[w] || s->bias) to->b[w] = find(f, name, bias, of_bias, dims);
 }
 
-/* How many rows the file has in weight w of a layer; 0: it has none. */
+/* The number of rows of weight w of a layer in the file; 0: there is none. */
 static int64_t rows_filed(const Finder *f, int64_t layer, LlmWeight w) {
   char name[80];
   snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, llm_weights_of_layer[w].name);
@@ -339,7 +342,8 @@ static int64_t rows_filed(const Finder *f, int64_t layer, LlmWeight w) {
   return t && tg_ndim(t) ? tg_dim(t, 0) : 0;
 }
 
-/* Of those that are wanted as the file has them: some are matrices of their own, or parts of one. */
+/* Adapts the set of wanted weights to the file, which may have q, k and v, or gate and up, as separate
+ * matrices or as one. */
 static uint64_t as_filed(const Finder *f, int64_t layer, uint64_t wanted) {
   const uint64_t apart = BIT(W_Q) | BIT(W_K) | BIT(W_V), gated = BIT(W_GATE) | BIT(W_UP);
   if ((wanted & apart) == apart && rows_filed(f, layer, W_QKV)) wanted ^= apart | BIT(W_QKV);
@@ -376,7 +380,8 @@ static void layer_find(Finder *f, int64_t i) {
   l->parallel = m->parallel || (a->maybe & BIT(W_FFN_NORM) && !l->w[W_FFN_NORM]);
 }
 
-/* Which layers have a window, where the file says it: of so many the last has none, or a bool for each. */
+/* Reads which layers have a window, if the file says so: a number n, by which the last of each n layers has
+ * none, or a bool for each layer. */
 static bool windows_read(TgLlm *m) {
   char name[128];
   snprintf(name, sizeof name, "%.60s.attention.sliding_window_pattern", m->architecture);
@@ -396,7 +401,8 @@ static bool windows_read(TgLlm *m) {
   return ok;
 }
 
-/* Of a layer that predicts tokens after the next one, which nothing here reads. */
+/* Whether the tensor belongs to a layer that predicts tokens after the next one. These layers are not
+ * read. */
 static bool is_unread(const TgLlm *m, const char *name) {
   char begin[40];
   for (int64_t i = m->k.layers; i < m->k.layers + m->k.unread; i++) {
@@ -406,7 +412,7 @@ static bool is_unread(const TgLlm *m, const char *name) {
   return false;
 }
 
-/* A tensor that nothing here uses would have changed what the model says. */
+/* An unused tensor is an error, because it would have changed the model's results. */
 static bool all_used(Finder *f) {
   size_t n = tg_value_count(tg_value_get(f->m->gguf, "tensors"));
   if (!f->ok || n == f->used) return f->ok;
@@ -500,7 +506,7 @@ static void own_find(Finder *f, const LlmOwnWeight *w, bool bias) {
   *llm_own_place(m, w, bias) = find(f, name, need == MUST, w->dims[1] && !bias ? 2 : 1, dims);
 }
 
-/* A reranker has a head, and who has one is a reranker. */
+/* A model has the head of a reranker if and only if its pooling is POOL_RANK. */
 static bool rank_fits(TgLlm *m) {
   bool is = m->k.pooling == POOL_RANK;
   if (is == (m->cls_out != NULL) && (is || !m->cls)) return true;

@@ -1,11 +1,11 @@
-/* grammar.c: which tokens may come next. In: an automaton over bytes (grammar.h), tokens so far. Out:
- * logits, in which what cannot follow is -infinity.
+/* grammar.c: which tokens may come next. In: an automaton over bytes (grammar.h) and the tokens so far. Out:
+ * logits, in which tokens that cannot follow are -infinity.
  *
- * A place in a text is a set of states; a state is a node and a stack of nodes to return to. Stacks are
- * kept once, as are sets; where a byte leads from a set is computed once too. So the sets become the
- * states of a deterministic automaton, made as far as it is used. Tokens are walked in the order of their
- * bytes: what two that follow one another have in common is done once, and all that begin with what cannot
- * be are passed over. */
+ * A place in a text is a set of states; a state is a node and a stack of nodes to return to. Equal stacks are
+ * stored once, and so are equal sets. The set that a byte leads to from a set is computed only once, too. So
+ * the sets become the states of a deterministic automaton, which is built only as far as it is used. Tokens
+ * are visited in the order of their bytes: the bytes that a token shares with the token before it are not
+ * read again, and all tokens that begin with impossible bytes are skipped. */
 #include "grammar.h"
 #include <math.h>
 #include <stdlib.h>
@@ -16,18 +16,18 @@ typedef struct State {
   int32_t node, stack;
 } State;
 
-typedef struct Frame { /* a stack: a node to return to, and the stack below it */
+typedef struct Frame { /* the top of a stack: a node to return to, and the stack below */
   int32_t node, below;
 } Frame;
 
 typedef struct Set {
-  int32_t first, n; /* its states; those with a BYTE */
+  int32_t first, n; /* its states, all at BYTE nodes */
   bool accepts;
   int32_t next[256];
-  uint64_t *mask; /* of tokens; NULL: not known yet */
+  uint64_t *mask; /* a bit for each token; NULL: not known yet */
 } Set;
 
-typedef struct Table { /* of hashes: numbers + 1; 0: free */
+typedef struct Table { /* a hash table of indices + 1; 0: free */
   int32_t *slot;
   size_t cap;
 } Table;
@@ -36,7 +36,7 @@ struct TgGrammar {
   TgContext *ctx;
   const TgTokenizer *t;
   GrammarRules rules;
-  int32_t *order; /* tokens that have bytes, by these */
+  int32_t *order; /* tokens that have bytes, sorted by them */
   int32_t *same;  /* how many bytes each has in common with the one before */
   int32_t norder;
   size_t longest;
@@ -47,11 +47,11 @@ struct TgGrammar {
   State *state;
   size_t nstates, state_cap;
   Table frames, sets;
-  State *work; /* a set that is being made */
+  State *work; /* the set that is being built */
   size_t nwork, work_cap;
-  int32_t *path; /* sets after 0, 1, .. bytes of a token */
-  int32_t now;   /* NOWHERE: the text is none of the grammar's */
-  bool accepts;  /* of `work` */
+  int32_t *path; /* the sets after 0, 1, .. bytes of a token */
+  int32_t now;   /* NOWHERE: the text does not match */
+  bool accepts;  /* whether `work` accepts */
   bool failed;
 };
 
@@ -63,7 +63,7 @@ static int by_bytes(const TgTokenizer *t, int32_t a, int32_t b) {
   return c ? c : n < k ? -1 : n > k ? 1 : (a > b) - (a < b);
 }
 
-/* A merge sort, since qsort has no word for the tokenizer. */
+/* A merge sort, because qsort cannot pass the tokenizer to its comparison. */
 static void sort(const TgTokenizer *t, int32_t *at, int32_t *room, int32_t n) {
   if (n < 2) return;
   int32_t h = n / 2, i = 0, j = h;
@@ -74,7 +74,7 @@ static void sort(const TgTokenizer *t, int32_t *at, int32_t *room, int32_t n) {
   memcpy(at, room, (size_t)n * sizeof *at);
 }
 
-/* A token of a text: neither a control token nor one that nothing has. */
+/* Whether a token can be part of a text: it is neither a control token nor unused. */
 static bool is_text(const TgTokenizer *t, int32_t id) {
   size_t n;
   llm_token(t, id, &n);
@@ -101,7 +101,7 @@ static bool order_make(TgGrammar *g) {
   return (g->path = tg_alloc(g->ctx, (g->longest + 1) * sizeof *g->path)) != NULL;
 }
 
-/* ---- stacks and sets, each once */
+/* ---- stacks and sets, each stored once */
 static bool table_room(TgGrammar *g, Table *t, size_t n, uint64_t (*hash)(const TgGrammar *g, int32_t i)) {
   if (2 * (n + 1) <= t->cap) return true;
   size_t cap = t->cap ? 2 * t->cap : 64;
@@ -129,7 +129,7 @@ static uint64_t set_hash(const TgGrammar *g, int32_t i) {
   return states_hash(g->state + s->first, (size_t)s->n, s->accepts);
 }
 
-/* The stack with a node on it; NOWHERE: no memory, or too deep. */
+/* The stack with a node pushed on it. Returns NOWHERE if out of memory or too deep. */
 static int32_t frame_of(TgGrammar *g, int32_t node, int32_t below) {
   Frame f = {node, below};
   if (!table_room(g, &g->frames, g->nframes, frame_hash)) return NOWHERE;
@@ -148,7 +148,7 @@ static int32_t frame_of(TgGrammar *g, int32_t node, int32_t below) {
   return (int32_t)g->nframes - 1;
 }
 
-/* ---- a set that is being made: all that is reached without a byte */
+/* ---- the set that is being built: all states that are reached without reading a byte */
 static void work_put(TgGrammar *g, int32_t node, int32_t stack) {
   if (g->failed) return;
   for (size_t i = 0; i < g->nwork; i++)
@@ -168,7 +168,7 @@ static void work_put(TgGrammar *g, int32_t node, int32_t stack) {
 static void work_call(TgGrammar *g, const GrammarNode *n, int32_t stack) {
   int32_t to = stack;
   if (g->rules.node[n->a].op != GRAMMAR_END)
-    to = frame_of(g, n->a, stack); /* a last call returns for its caller */
+    to = frame_of(g, n->a, stack); /* a call at the end of a rule returns to the rule's caller */
   g->failed |= to == NOWHERE;
   work_put(g, g->rules.entry[n->b], to);
 }
@@ -195,7 +195,8 @@ static int by_state(const void *a, const void *b) {
                             : (x->stack > y->stack) - (x->stack < y->stack);
 }
 
-/* What is made as a set of its own, or one that there is; NOWHERE: it is empty, or an error. */
+/* The set of `work`: an equal set that exists, or a new one. Returns NOWHERE if it is empty or on an
+ * error. */
 static int32_t set_of_work(TgGrammar *g) {
   size_t n = 0;
   work_close(g);
@@ -246,7 +247,7 @@ static int32_t step(TgGrammar *g, int32_t from, uint8_t byte) {
   return to;
 }
 
-/* ---- what is kept is let go when it is much; the text so far is in the set that it led to */
+/* ---- stored sets are dropped when there are many; only the set that the text led to is kept */
 static void sets_free(TgGrammar *g) {
   for (size_t i = 0; i < g->nsets; i++)
     tg_free(g->ctx, g->set[i].mask);
@@ -302,17 +303,17 @@ TgStatus tg_grammar_reset(TgGrammar *g) {
 
 bool tg_grammar_ends(const TgGrammar *g) { return g && g->now >= 0 && g->set[g->now].accepts; }
 
-/* Tokens that the set `from` can go on with, as bits. */
+/* Computes the tokens that may follow in set `from`, as bits. */
 static bool mask_make(TgGrammar *g, int32_t from) {
   uint64_t *mask = tg_alloc(g->ctx, ((size_t)g->t->n / 64 + 1) * sizeof *mask);
-  int32_t known = 0; /* bytes of the path that lead somewhere */
+  int32_t known = 0; /* bytes of the path that are possible */
   if (!mask) return false;
   g->path[0] = from;
   for (int32_t i = 0; i < g->norder && !g->failed; i++) {
     size_t n;
     const char *bytes = llm_token(g->t, g->order[i], &n);
     if (g->same[i] < known) known = g->same[i];
-    if (i && g->same[i] > known) continue; /* it begins as one that cannot be */
+    if (i && g->same[i] > known) continue; /* its beginning is known to be impossible */
     int32_t at = known;
     while (at < (int32_t)n && (g->path[at + 1] = step(g, g->path[at], (uint8_t)bytes[at])) >= 0)
       at++;

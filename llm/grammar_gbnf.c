@@ -1,11 +1,11 @@
 /* grammar_gbnf.c: a grammar as text (GBNF, the form of llama.cpp's grammars) -> an automaton. In:
  *
  *   root ::= "yes" | "no" [.!]{0,3}    # literals, sets of characters, alternatives, repetitions
- *   name ::= ( .. ) ? * + {m,n} .      # groups, what follows one; a dot is any character
+ *   name ::= ( .. ) ? * + {m,n} .      # groups, the repetition operators; a dot is any character
  *
- * A text is read to a tree of expressions. Nodes are made from the last part of an expression to its first,
- * because a node names the one that follows it. Out: nodes. A rule that may call itself before it has taken
- * a byte is refused. */
+ * The text is read into a tree of expressions. Nodes are made from the last part of an expression to its
+ * first, because a node names the node that follows it. Out: nodes. A rule that may call itself before it has
+ * read a byte is refused. */
 #include "grammar.h"
 #include <stdlib.h>
 
@@ -13,8 +13,8 @@ enum { MOST_NODES = 1 << 20, MOST_NEST = 100, MOST_REPEAT = 10000, MOST_RULES = 
 
 typedef enum ExprKind { EXPR_EMPTY, EXPR_SET, EXPR_RULE, EXPR_PAIR, EXPR_EITHER, EXPR_REPEAT } ExprKind;
 
-/* SET: ranges a .. b - 1 of the reader's. RULE: a. PAIR: a, then b. EITHER: a, or b. REPEAT: a, lo .. hi
- * times (-1: without end). */
+/* SET: ranges a .. b - 1 of the reader. RULE: rule a. PAIR: a, then b. EITHER: a, or b. REPEAT: a, lo .. hi
+ * times (-1: no upper limit). */
 typedef struct Expr {
   ExprKind kind;
   int32_t a, b;
@@ -28,7 +28,7 @@ typedef struct CodeRange {
 typedef struct RuleName {
   const char *at;
   size_t n;
-  int32_t expr; /* -1: it was only spoken of */
+  int32_t expr; /* -1: the rule is used but not defined yet */
   int line;
 } RuleName;
 
@@ -97,7 +97,7 @@ static int hex_of(char c) {
                                 : -1;
 }
 
-/* The code point of a character, or of what stands for one behind a backslash; negative: wrong. */
+/* The code point of a character, or of an escape after a backslash; negative: an error. */
 static int32_t character(Reader *r) {
   static const char letters[] = "nrt", codes[] = "\n\r\t";
   int32_t code;
@@ -140,7 +140,7 @@ static int by_low(const void *a, const void *b) {
   return (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-/* What is in none of the ranges from `first` on. */
+/* Replaces the ranges from `first` on by all code points that are in none of them. */
 static bool complement(Reader *r, size_t first) {
   size_t n = r->nrange - first;
   uint32_t next = 0;
@@ -339,7 +339,7 @@ static int32_t byte_node(GrammarRules *g, uint8_t lo, uint8_t hi, int32_t next) 
   return next < 0 ? -1 : node_new(g, (GrammarNode){GRAMMAR_BYTE, lo, hi, next, -1});
 }
 
-/* `more` or what was found so far; -1 for `so_far`: nothing was. */
+/* A node for `so_far` or `more`; so_far -1: there was nothing before. */
 static int32_t or_node(GrammarRules *g, int32_t so_far, int32_t more, bool *ok) {
   *ok = *ok && more >= 0;
   if (!*ok || so_far < 0) return more;
@@ -348,8 +348,9 @@ static int32_t or_node(GrammarRules *g, int32_t so_far, int32_t more, bool *ok) 
   return n;
 }
 
-/* Code points whose UTF-8 has n bytes, the first byte being lead | the top bits: lo .. hi with n - 1 bytes of
- * six bits behind. Where the tails are not all there is, the range is cut at the first byte. */
+/* The nodes for code points lo .. hi whose UTF-8 has n bytes. The first byte is lead | the top bits, and n -
+ * 1 bytes of six bits follow. If the following bytes do not have their full range, the range is split at the
+ * first byte. */
 static int32_t utf8_node(GrammarRules *g, uint32_t lo, uint32_t hi, int n, uint8_t lead, int32_t next,
                          bool *ok) {
   int shift = 6 * (n - 1);
@@ -373,7 +374,7 @@ static int32_t utf8_node(GrammarRules *g, uint32_t lo, uint32_t hi, int n, uint8
   return all;
 }
 
-/* Of each length of UTF-8, without the surrogates. */
+/* Splits a range by the length of its UTF-8, without the surrogates. */
 static int32_t range_node(GrammarRules *g, CodeRange c, int32_t so_far, int32_t next, bool *ok) {
   static const struct {
     uint32_t lo, hi;
@@ -398,11 +399,11 @@ static int32_t set_node(const Reader *r, const Expr *e, int32_t next) {
   for (int32_t i = e->a; ok && i < e->b; i++)
     all = range_node(r->g, r->range[i], all, next, &ok);
   if (!ok) return -1;
-  return all >= 0 ? all : byte_node(r->g, 1, 0, next); /* an empty set: no byte is 1 .. 0 */
+  return all >= 0 ? all : byte_node(r->g, 1, 0, next); /* an empty set: no byte is in 1 .. 0 */
 }
 
-/* The node from which expression e is read and then `next`; -1: an error. Trees are as deep as a line is
- * long, so pairs go on by the loop. */
+/* The node from which expression e is read and then `next`; -1: an error. A tree is as deep as a line is
+ * long, so chains of pairs are followed by a loop instead of recursion. */
 static int32_t expr_node(const Reader *r, int32_t at, int32_t next, int nest);
 
 static int32_t repeat_node(const Reader *r, const Expr *e, int32_t next, int nest) {
@@ -439,7 +440,7 @@ static int32_t expr_node(const Reader *r, int32_t at, int32_t next, int nest) {
       next = expr_node(r, e->b, next, nest + 1);
       at = e->a;
       break;
-    case EXPR_EITHER: { /* a chain to the left, as long as there are alternatives */
+    case EXPR_EITHER: { /* alternatives are a chain to the left */
       int32_t all = -1;
       bool ok = true;
       for (; ok && r->expr[at].kind == EXPR_EITHER; at = r->expr[at].a)
@@ -452,11 +453,11 @@ static int32_t expr_node(const Reader *r, int32_t at, int32_t next, int nest) {
   return -1;
 }
 
-/* ---- a rule that calls itself before it takes a byte would be called without end */
+/* ---- a rule that calls itself before it reads a byte would be called without end */
 typedef struct Walk {
   const GrammarRules *g;
-  uint8_t *empty; /* by rule: it may be left without a byte */
-  uint8_t *seen;  /* by node */
+  uint8_t *empty; /* for each rule: it may match without a byte */
+  uint8_t *seen;  /* for each node */
   int32_t *stack;
   size_t n;
 } Walk;
@@ -467,8 +468,8 @@ static void walk_put(Walk *w, int32_t node) {
   w->stack[w->n++] = node;
 }
 
-/* All that is reached from a rule's entry without a byte. true: its END is among it. calls: rules that are
- * called. */
+/* Visits all nodes that are reached from a rule's entry without reading a byte. Returns whether its END is
+ * one of them. calls: the rules that are called. */
 static bool reached(Walk *w, int32_t rule, uint8_t *calls) {
   const GrammarRules *g = w->g;
   bool end = false;
@@ -489,7 +490,8 @@ static bool reached(Walk *w, int32_t rule, uint8_t *calls) {
   return end;
 }
 
-/* Takes away rules that call none of those that are left, until nothing changes: what is left is a ring. */
+/* Removes rules that call none of the remaining rules, until nothing changes. The remaining rules are on a
+ * cycle or call one. Returns one of them; -1: there are none. */
 static int32_t ring_of(Walk *w, uint8_t *calls, uint8_t *left) {
   size_t n = w->g->nrules;
   memset(left, 1, n);

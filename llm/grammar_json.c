@@ -1,10 +1,10 @@
-/* grammar_json.c: a JSON schema -> a grammar. In: a schema, as OpenAI's response_format has it. Out: GBNF,
- * a rule for each part of the schema; numbers, strings and blanks have bounds, so that a model does not go
- * on without end.
+/* grammar_json.c: a JSON schema -> a grammar. In: a schema, as in OpenAI's response_format. Out: GBNF with a
+ * rule for each part of the schema. Numbers, strings and spaces have limits, so that a model does not
+ * continue without end.
  *
- * Members come in the schema's order, and those that are not required may be left out; others may come
- * where the schema speaks of additionalProperties, or names none. What would narrow a value and is not
- * here is refused by name. */
+ * Members come in the schema's order; members that are not required may be left out. Further members may come
+ * if the schema has additionalProperties or names no members. A keyword that would restrict a value and is
+ * not supported is refused by its name. */
 #include "llm_private.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ typedef struct Schema {
   struct {
     const json_t *at;
     int rule;
-  } ref[MOST_REFS]; /* parts that a $ref led to: they may contain themselves */
+  } ref[MOST_REFS]; /* parts with rules, for $ref: a part may contain itself */
 
   int nrefs;
 } Schema;
@@ -60,7 +60,7 @@ static int wrong(Schema *s, const char *what) {
   return -1;
 }
 
-/* A literal of a grammar: JSON's text of v. */
+/* Writes a literal of the grammar: the JSON text of v. */
 static void put_literal(Schema *s, const json_t *v) {
   char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
   if (!text) {
@@ -76,12 +76,12 @@ static void put_literal(Schema *s, const json_t *v) {
   free(text);
 }
 
-/* ---- what may stand in a schema */
+/* ---- keywords of schemas */
 static const char *const notes[] = {"title",   "description", "default",  "examples",    "format",
                                     "$schema", "$id",         "$defs",    "definitions", "$comment",
                                     "type",    "deprecated",  "readOnly", "writeOnly"};
 
-/* Every member is one of these names, of `also`, or a note. */
+/* Whether each keyword of the schema is in `also` or one of these notes; otherwise an error. */
 static bool known(Schema *s, const json_t *schema, const char *const *also) {
   const char *key;
   json_t *v;
@@ -110,10 +110,10 @@ static int64_t bound(Schema *s, const json_t *schema, const char *key, int64_t f
 
 static int part(Schema *s, const json_t *schema);
 
-/* A rule is written as a whole: those that it names come before it. */
+/* Begins a rule. A rule is written without interruption, so the rules that it names are written before it. */
 static void begin_rule(Schema *s, int rule) { put_rule(s, "", rule, " ::= "); }
 
-/* {m,n} behind what was put; most -1: without end */
+/* Writes {m,n}; most -1: no upper limit. */
 static void put_times(Schema *s, int64_t least, int64_t most) {
   char text[64];
   if (most < 0)
@@ -170,8 +170,8 @@ static bool is_required(const json_t *schema, const char *key) {
   return false;
 }
 
-/* The members from the k-th on, as rules: fK where none came before, rK where one did.
- *   f1 ::= "b" ":" v r2 | f2      where b may be left out
+/* Writes rules for the members from the k-th on: fK if no member came before, rK if one did.
+ *   f1 ::= "b" ":" v r2 | f2      if b may be left out
  *   r1 ::= "," "b" ":" v r2 | r2 */
 static void members(Schema *s, const json_t *schema, int rule, const int *value, int more) {
   const char *key;
@@ -209,7 +209,8 @@ static void members(Schema *s, const json_t *schema, int rule, const int *value,
   put(s, "\n");
 }
 
-/* The values of members that have no name in the schema: a rule, -1: any value, -2: there are none. */
+/* The values of members that the schema does not name: a rule; -1: any value; -2: there are no such
+ * members. */
 static int additional(Schema *s, const json_t *schema, size_t named) {
   const json_t *more = json_object_get(schema, "additionalProperties");
   if (!more) return named ? -2 : -1;
@@ -261,7 +262,7 @@ static void any_of(Schema *s, const json_t *list, int rule) {
   tg_free(s->ctx, each);
 }
 
-/* A schema of several types is one of each of them. */
+/* Writes a schema of several types as alternatives of one type each. */
 static void types(Schema *s, const json_t *schema, const json_t *list, int rule) {
   json_t *all = json_array();
   for (size_t i = 0; i < json_array_size(list); i++) {
@@ -278,7 +279,7 @@ static void types(Schema *s, const json_t *schema, const json_t *list, int rule)
   json_decref(all);
 }
 
-/* "#/$defs/Name", a JSON pointer of this schema; NULL: it leads nowhere. */
+/* The part that "#/$defs/Name", a JSON pointer into this schema, refers to; NULL: there is none. */
 static const json_t *pointed(const Schema *s, const char *at) {
   const json_t *v = s->root;
   char name[200];
@@ -322,7 +323,7 @@ static void typed(Schema *s, const json_t *schema, const char *type, int rule) {
   }
 }
 
-/* What a schema says, as rule `rule`. */
+/* Writes what the schema describes as rule `rule`. */
 static void described(Schema *s, const json_t *schema, int rule) {
   static const char *const any[] = {"anyOf", "oneOf", "allOf", NULL}, *const set[] = {"const", "enum", NULL};
   const json_t *type = json_object_get(schema, "type"), *one = json_object_get(schema, "const");
@@ -345,7 +346,7 @@ static void described(Schema *s, const json_t *schema, int rule) {
   }
 }
 
-/* The rule of a part of the schema; negative: an error, or (true) any value. */
+/* Returns the rule of a part of the schema; negative: an error, or, for the schema true, any value. */
 static int part(Schema *s, const json_t *schema) {
   if (!s->ok || json_is_true(schema)) return -1;
   if (!json_is_object(schema)) return wrong(s, "a part of it is no schema");

@@ -1,8 +1,8 @@
 /* graph.c: the graphs of a model. A step, or a part of it: in: ids (n), and the place of the token whose
- * logits are wanted; out: its logits. Keys and values of the n tokens are written to the cache at the
- * variable `position`, and every token sees what is in the cache up to itself. Whole texts, which a
- * training needs: in: ids (texts, tokens); out: a loss; no cache, every token sees what is before it in its
- * text. The architecture's row says which parts there are. */
+ * logits are wanted; out: its logits. The keys and values of the n tokens are written to the cache at the
+ * variable `position`, and every token sees the cache up to itself. Whole texts, for training: in: ids
+ * (texts, tokens); out: a loss; there is no cache, and every token sees the tokens before it in its text. The
+ * architecture's row selects the parts. */
 #include "model_private.h"
 #include <math.h>
 
@@ -10,7 +10,7 @@ enum { LEAST_ROWS_OF_UNITS = 16, QUERIES_AT_ONCE = 512 };
 
 static int64_t count(LlmRows r) { return r.texts * r.each; }
 
-/* Whether gradients go through it, which packed products lack. */
+/* Whether gradients are needed, which packed products do not have. */
 static bool is_learned(LlmRows r) { return r.whole && !r.extent; }
 
 static TgTensor *normed(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
@@ -20,7 +20,7 @@ static TgTensor *normed(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
   return tg_layer_norm(x, .weight = w, .bias = b ? tg_cast(b, TG_F32) : NULL, .eps = m->k.eps);
 }
 
-/* What a part, or the head, begins with: a norm, which may be one without weights. */
+/* The norm at the beginning of a part or of the head, which may have no weights. */
 static TgTensor *begun(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *b) {
   return m->arch->bare ? tg_layer_norm(x, .eps = m->k.eps) : normed(m, x, w, b);
 }
@@ -30,7 +30,7 @@ static TgTensor *part_normed(const TgLlm *m, const LlmLayer *l, TgTensor *x, Llm
 }
 
 /* x (n, in) times w (out, in) by the matrix units of a GPU: products of f16, sums in f32. A row of x is
- * divided by its largest number first, so none is too large for f16. */
+ * divided by its largest number first, so that no number is too large for f16. */
 static TgTensor *by_units(TgTensor *x, TgTensor *w) {
   TgTensor *most = tg_max(tg_abs(x), .axis = TG_AXES(-1), .keepdim = true);
   most = tg_where(tg_gt_scalar(most, 0), most, tg_scalar_like(most, 1));
@@ -38,7 +38,7 @@ static TgTensor *by_units(TgTensor *x, TgTensor *w) {
   return tg_mul(tg_matmul(x, tg_transpose(tg_cast(w, TG_F16), 0, 1), .dtype = TG_F32), most);
 }
 
-/* x times a matrix of values w, packed or NULL */
+/* x times a matrix with values w. packed: the same matrix packed, or NULL. */
 static TgTensor *times(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *bias, const TgPacked *packed,
                        LlmRows r) {
   bool units = m->units && !is_learned(r) && r.each >= LEAST_ROWS_OF_UNITS;
@@ -48,7 +48,7 @@ static TgTensor *times(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *bias,
   return bias ? tg_add(y, tg_cast(bias, TG_F32)) : y;
 }
 
-/* x times a weight, and what the adapters add to it. */
+/* x times a weight, plus the products of the adapters. */
 static TgTensor *product(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight w, LlmRows r) {
   TgTensor *y = times(m, x, l->w[w], l->b[w], l->packed[w], r);
   for (const TgLora *lora = m->loras; lora; lora = lora->next)
@@ -56,33 +56,33 @@ static TgTensor *product(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeig
   return y;
 }
 
-/* cap tanh(x / cap): what is far beyond cap stays below it */
+/* cap tanh(x / cap), whose size stays below cap. */
 static TgTensor *capped(TgTensor *x, double cap) {
   return cap > 0 ? tg_mul_scalar(tg_tanh(tg_div_scalar(x, cap)), cap) : x;
 }
 
-/* The positions of a text's tokens, i32: (each), or of each text's one */
+/* The positions of a text's tokens, i32: (each), or one position for each text. */
 static TgTensor *positions_of(const TgLlm *m, LlmRows r) {
   if (r.at) return r.at;
   TgTensor *at = tg_arange(m->ctx, (double)r.from, (double)(r.from + r.each));
-  return r.whole ? at : tg_add(at, tg_variable_tensor(m->position));
+  return r.whole ? at : tg_add(at, tg_variable_tensor(llm_begins(m, r)));
 }
 
-/* x (each, size), the same for each text: (tokens, size) */
+/* Repeats x (each, size) for each text: (tokens, size). */
 static TgTensor *for_texts(TgTensor *x, LlmRows r) {
   if (r.texts == 1 || r.at) return x;
   return tg_flatten(tg_expand(tg_unsqueeze(x, 0), TG_SHAPE(r.texts, -1, -1)), 0, 1);
 }
 
-/* What a table (positions, size) has for the tokens: (tokens, size). */
+/* The rows of a table (positions, size) for the tokens: (tokens, size). */
 static TgTensor *turns(const TgLlm *m, TgTensor *table, LlmRows r) {
   if (r.at) return tg_take(table, r.at);
-  int64_t at = r.whole ? 0 : tg_size(m->position);
+  int64_t at = r.whole ? 0 : tg_size(llm_begins(m, r));
   return for_texts(tg_slice(table, 0, at, tg_size_add(m->ctx, at, r.each)), r);
 }
 
-/* x (n, heads, size) at its positions: partners are swapped by a flip, their signs stand in the table of
- * sines. */
+/* Rotates x (n, heads, size) by its positions. A flip swaps partners, and the table of sines has their
+ * signs. */
 static TgTensor *rotated(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows rows) {
   if (m->rope == ROPE_NONE || l->still || !x) return x;
   const LlmRotation *t = l->windowed && m->local_rotation.cos ? &m->local_rotation : &m->rotation;
@@ -103,7 +103,7 @@ typedef struct Heads {
   TgTensor *q, *k, *v; /* (tokens, heads, size) */
 } Heads;
 
-/* x (n, heads, size), queries or keys, with its norms, at its positions */
+/* Applies the norms and the rotation to x (n, heads, size), which are queries or keys. */
 static TgTensor *turned(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight norm, LlmWeight of_heads,
                         LlmRows r) {
   if (l->w[of_heads]) x = tg_mul(tg_layer_norm(x, .eps = m->k.eps), tg_cast(l->w[of_heads], TG_F32));
@@ -115,15 +115,16 @@ static TgTensor *clamped(const TgLlm *m, TgTensor *x) {
   return m->k.clamp > 0 ? tg_clamp(x, -m->k.clamp, m->k.clamp) : x;
 }
 
-/* x (n, heads, a) by a matrix of each head, w (heads, a, b): (n, heads, b) */
+/* x (n, heads, a) times a matrix of each head, w (heads, a, b): (n, heads, b). */
 static TgTensor *by_heads(TgTensor *x, TgTensor *w) {
   return tg_transpose(tg_matmul(tg_transpose(x, 0, 1), tg_cast(w, TG_F32)), 0, 1);
 }
 
-/* Latent attention. Of x comes a narrow vector c that all heads share, and a few elements that rotate.
- * Each head's key is a product of c and these elements, its value another product of c. Where the file has
- * the two as separate matrices, the first is done to the query instead and the second to what attention
- * gives, so that c itself is key and value of all heads; else they are done to c. */
+/* Latent attention. x is reduced to a narrow vector c that all heads share, and to a few elements that
+ * rotate. Each head's key is a product of c, followed by these elements; its value is another product of c.
+ * If the file has the two as separate matrices, the first is applied to the query instead and the second to
+ * the result of attention, so that c itself is key and value of all heads. Otherwise both are applied to
+ * c. */
 static Heads latent_heads(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r) {
   const LlmNumbers *k = &m->k;
   int64_t n = count(r), still = k->key - k->rotary;
@@ -148,7 +149,7 @@ static Heads latent_heads(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRow
   return (Heads){tg_cat(TG_TENSORS(mine, turns_of_q), 2), key, v};
 }
 
-/* What attention gives, as values of heads: (tokens, heads * size) */
+/* The result of attention as values of heads: (tokens, heads * size). */
 static TgTensor *values_of(const TgLlm *m, const LlmLayer *l, TgTensor *y, LlmRows r) {
   if (!l->w[W_V_B]) return y;
   y = tg_reshape(y, TG_SHAPE(count(r), m->k.heads, m->k.kv_rank));
@@ -173,7 +174,7 @@ static Heads heads_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r)
   return h;
 }
 
-/* The places of tokens (1 or texts, 1, 1, each, 1) and of `seen` keys (1, seen). */
+/* The places of tokens, (1 or texts, 1, 1, each, 1), and of `seen` keys, (1, seen). */
 static TgTensor *queries_at(const TgLlm *m, LlmRows r) {
   return tg_reshape(positions_of(m, r), TG_SHAPE(r.at ? r.texts : 1, 1, 1, r.each, 1));
 }
@@ -190,16 +191,18 @@ static TgTensor *mask_of(const TgLlm *m, const LlmLayer *l, LlmRows r, int64_t s
     there = tg_reshape(there, TG_SHAPE(1, 1, 1, 1, seen));
     if (!windowed) return there;
     TgTensor *query =
-        tg_minimum(queries_at(m, r), tg_sub_scalar(end, 1)); /* what fills up sees something, too */
+        tg_minimum(queries_at(m, r), tg_sub_scalar(end, 1)); /* rows that fill up see a token, too */
     TgTensor *away = tg_abs(tg_sub(query, keys_at(m, seen)));
-    return tg_mul(there, tg_le_scalar(away, (double)(m->k.window / 2))); /* half of it to each side */
+    return tg_mul(there, tg_le_scalar(away, (double)(m->k.window / 2))); /* half of the window on each side */
   }
   if (r.each == 1 && !windowed && !r.at) return NULL;
   TgTensor *key = keys_at(m, seen), *query = queries_at(m, r), *mask = tg_le(key, query);
+  /* all rows from mutual_at on are tokens of the picture, which also see the tokens that follow */
+  if (r.mutual) mask = tg_bitor(mask, tg_ge(key, tg_variable_tensor(m->mutual_at)));
   return windowed ? tg_mul(mask, tg_gt(tg_add_scalar(key, (double)m->k.window), query)) : mask;
 }
 
-/* ALiBi: a key counts less the further away it is, by a slope of each head's own. */
+/* ALiBi: each head subtracts its slope times the distance of the key. */
 static TgTensor *sloped(const TgLlm *m, TgTensor *score, LlmRows r, int64_t seen) {
   if (!m->slopes) return score;
   int64_t kv = m->k.kv_heads;
@@ -208,8 +211,8 @@ static TgTensor *sloped(const TgLlm *m, TgTensor *score, LlmRows r, int64_t seen
   return tg_sub(score, tg_mul(slope, tg_float(away)));
 }
 
-/* The softmax of score (texts, kv heads, group, each, seen) times v. A sink of each head takes a share of the
- * sum, as a key would whose value is 0. */
+/* The softmax of score (texts, kv heads, group, each, seen) times v. The sink of a head takes a share of the
+ * sum, like a key whose value is 0. */
 static TgTensor *weighed(const TgLlm *m, const LlmLayer *l, TgTensor *score, TgTensor *v) {
   if (!l->w[W_SINKS]) return tg_matmul(tg_softmax(score), v);
   int64_t kv = m->k.kv_heads;
@@ -220,8 +223,8 @@ static TgTensor *weighed(const TgLlm *m, const LlmLayer *l, TgTensor *score, TgT
   return tg_div(tg_matmul(e, v), sum);
 }
 
-/* q (tokens, heads, size), keys and values (texts, kv heads, seen, size) -> (tokens, heads * size). Heads
- * share keys and values in groups: a group's queries are rows of one product. */
+/* q (tokens, heads, size), keys and values (texts, kv heads, seen, size) -> (tokens, heads * size). A group
+ * of heads shares keys and values, so the queries of a group are rows of one product. */
 static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, LlmRows r, int64_t seen) {
   const LlmNumbers *k = &m->k;
   int64_t group = k->heads / k->kv_heads;
@@ -232,20 +235,19 @@ static TgTensor *attended(const TgLlm *m, const LlmLayer *l, Heads h, LlmRows r,
   score = sloped(m, score, r, seen);
   TgTensor *mask = mask_of(m, l, r, seen), *v = tg_unsqueeze(h.v, 2);
   if (mask) score = tg_where(mask, score, tg_scalar_like(score, -INFINITY));
-  if (r.at)
-    v = tg_where(tg_transpose(mask, 3, 4), v, tg_scalar_like(v, 0)); /* nothing of what is not there */
+  if (r.at) v = tg_where(tg_transpose(mask, 3, 4), v, tg_scalar_like(v, 0)); /* masked values count as 0 */
   TgTensor *y = weighed(m, l, score, v);
   y = tg_permute(y, 5, (const int64_t[]){0, 3, 1, 2, 4});
   return tg_reshape(y, TG_SHAPE(count(r), k->heads * k->value_head));
 }
 
-/* rows (tokens, kv heads, size) of whole texts: (texts, kv heads, each, size) */
+/* Arranges rows (tokens, kv heads, size) of whole texts as (texts, kv heads, each, size). */
 static TgTensor *of_texts(LlmRows r, TgTensor *rows) {
   return tg_transpose(tg_unflatten(rows, 0, 2, (const int64_t[]){r.texts, r.each}), 1, 2);
 }
 
-/* The same for some queries after the other: of a long text the scores of all are more than there is memory
- * for. */
+/* The same as attended(), some queries at a time, because the scores of a long text would need too much
+ * memory. */
 static TgTensor *attended_in_turn(const TgLlm *m, const LlmLayer *l, Heads h, LlmRows r, int64_t seen) {
   TgTensor *y = NULL, *q = h.q;
   for (; r.from < seen; r.from += r.each) {
@@ -266,7 +268,7 @@ static TgTensor *attention(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRo
     h.v = of_texts(r, h.v);
   } else {
     if (!llm_cache_put(m, &l->keys, h.k, r) || !llm_cache_put(m, &l->values, h.v, r)) return NULL;
-    seen = r.at ? tg_size(m->reach) : tg_size_add(m->ctx, tg_size(m->position), r.each);
+    seen = r.at ? tg_size(m->reach) : tg_size_add(m->ctx, tg_size(llm_begins(m, r)), r.each);
     h.k = llm_cache_get(m, &l->keys, r, seen);
     h.v = llm_cache_get(m, &l->values, r, seen);
   }
@@ -282,9 +284,9 @@ static TgTensor *activated(const TgLlm *m, TgTensor *x) {
   return m->arch->act == ACT_GELU ? tg_gelu(x) : tg_silu(x);
 }
 
-enum { CLAMPED = 7 }; /* what a clamped gate, and what it multiplies, stay within */
+enum { CLAMPED = 7 }; /* the bound of a clamped gate and of the values that it multiplies */
 
-/* up, as far as the gate lets it through */
+/* The values `up`, multiplied by the activated gate. */
 static TgTensor *let_through(const TgLlm *m, TgTensor *gate, TgTensor *up) {
   if (m->arch->act != ACT_SWISH_CLAMPED) return tg_mul(activated(m, gate), up);
   gate = tg_minimum_scalar(gate, CLAMPED);
@@ -306,7 +308,8 @@ static TgTensor *dense(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmRows r
   return product(m, l, let_through(m, gate, up), W_DOWN, r);
 }
 
-/* x (n, in), or (n, used, in), by the matrices (out, in) of the chosen experts, (n, used): (n, used, out) */
+/* x (n, in) or (n, used, in) times the matrices (out, in) of the chosen experts, (n, used): (n, used,
+ * out). */
 static TgTensor *by_experts(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmWeight w, TgTensor *chosen,
                             LlmRows r) {
   int64_t used = tg_dim(chosen, 1), out = tg_dim(l->w[w], 1);
@@ -324,7 +327,8 @@ static TgTensor *by_experts(const TgLlm *m, const LlmLayer *l, TgTensor *x, LlmW
   return l->b[w] ? tg_add(y, tg_cast(tg_take(l->b[w], chosen), TG_F32)) : y;
 }
 
-/* Experts in groups: only those of the groups whose best two are best can be chosen. */
+/* If experts are in groups, only the experts of the best groups can be chosen; a group is judged by the sum
+ * of its best two scores. */
 static TgTensor *of_best_groups(const TgLlm *m, TgTensor *score) {
   const LlmNumbers *k = &m->k;
   if (k->groups < 2) return score;
@@ -337,8 +341,8 @@ static TgTensor *of_best_groups(const TgLlm *m, TgTensor *score) {
   return tg_flatten(tg_where(is, grouped, tg_scalar_like(grouped, -INFINITY)), 1, 2);
 }
 
-/* The share of each chosen expert (n, used), and which they are. What a bias adds counts for the choice
- * alone. */
+/* Returns the shares of the chosen experts (n, used), and in *chosen which experts they are. The bias affects
+ * only the choice. */
 static TgTensor *shares_of(const TgLlm *m, const LlmLayer *l, TgTensor *x, TgTensor **chosen, LlmRows r) {
   const LlmNumbers *k = &m->k;
   TgTensor *score = product(m, l, x, W_ROUTER, r), *bias = l->b[W_PICK_BIAS];
@@ -373,7 +377,8 @@ static TgTensor *feed_forward(const TgLlm *m, const LlmLayer *l, TgTensor *x, Ll
 /* ---- the whole */
 static TgTensor *scaled(TgTensor *x, double by) { return by == 1 ? x : tg_mul_scalar(x, by); }
 
-/* What tokens have of their text, the first or the second of two: (1 or each, width). */
+/* The type vectors of tokens, by whether they are in the first or the second of two texts: (1 or each,
+ * width). */
 static TgTensor *types_of(const TgLlm *m, LlmRows r) {
   TgTensor *types = tg_cast(m->types, TG_F32), *first = tg_slice(types, 0, 0, 1);
   if (m->k.types < 2) return first;
@@ -387,6 +392,11 @@ TgTensor *llm_embedded(const TgLlm *m, TgTensor *ids, LlmRows r) {
   if (m->types) x = tg_add(x, types_of(m, r));
   if (m->positions) x = tg_add(x, for_texts(tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32), r));
   return tg_contiguous(normed(m, x, m->embedding_norm, m->embedding_norm_bias));
+}
+
+TgTensor *llm_given(const TgLlm *m, TgTensor *x, LlmRows r) {
+  if (m->positions) x = tg_add(x, tg_cast(tg_take(m->positions, positions_of(m, r)), TG_F32));
+  return tg_contiguous(x);
 }
 
 TgTensor *llm_layers(const TgLlm *m, TgTensor *x, LlmRows r, int64_t first, int64_t last) {
@@ -410,7 +420,7 @@ TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r) {
   return capped(scaled(x, m->k.logit_scale), m->k.final_cap);
 }
 
-/* What a reranker says of the tokens (n, width) of a pair of texts, by the first: (1). */
+/* The score of a reranker for a pair of texts, computed from the first of its tokens (n, width): (1). */
 static TgTensor *ranked(const TgLlm *m, TgTensor *x) {
   LlmRows one = {.texts = 1, .each = 1};
   x = tg_slice(x, 0, 0, 1);
@@ -422,11 +432,11 @@ static TgTensor *ranked(const TgLlm *m, TgTensor *x) {
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   const LlmPart *part = user;
   const TgLlm *m = part->m;
-  LlmRows r = {.texts = 1, .each = part->n};
+  LlmRows r = {.texts = 1, .each = part->n, .mutual = part->mutual};
   (void)nout;
   if (part->many) r = (LlmRows){.texts = part->n, .each = 1, .at = in[1], .which = in[2]};
   if (m->arch->encoder) r = (LlmRows){.texts = 1, .each = part->n, .whole = true, .extent = in[1]};
-  TgTensor *x = part->first ? in[0] : llm_embedded(m, in[0], r);
+  TgTensor *x = part->first ? in[0] : part->given ? llm_given(m, in[0], r) : llm_embedded(m, in[0], r);
   x = llm_layers(m, x, r, part->first, part->last);
   if (m->arch->encoder) {
     if (part->last == m->k.layers && m->norm) x = normed(m, x, m->norm, m->norm_bias);

@@ -1,12 +1,12 @@
-/* jinja.h: the inside of chat templates: values (jinja_value.c), text to nodes (jinja_lex.c, jinja_parse.c),
- * nodes to text (jinja_run.c), filters, tests, methods and functions (jinja_call.c). All memory is an
- * arena's, which ends with the template or with the rendering. */
+/* jinja.h: the inside of chat templates: values (jinja_value.c), from text to nodes (jinja_lex.c,
+ * jinja_parse.c), from nodes to text (jinja_run.c), filters, tests, methods and functions (jinja_call.c). All
+ * memory comes from an arena, which is freed with the template or with the rendering. */
 #ifndef TG_LLM_JINJA_H
 #define TG_LLM_JINJA_H
 #include "llm_private.h"
 #include <setjmp.h>
 
-/* ---- memory with a bound */
+/* ---- memory with a limit */
 typedef struct JBlock {
   struct JBlock *next;
   size_t used, cap;
@@ -18,7 +18,7 @@ typedef struct JArena {
   size_t bytes, most;
 } JArena;
 
-/* What a parse or a rendering goes through: an error leaves by longjmp to `out`, its text is recorded. */
+/* The state of a parse or of a rendering. An error is recorded and then leaves by longjmp to `out`. */
 typedef struct Jinja {
   TgContext *ctx;
   JArena arena;
@@ -34,7 +34,7 @@ void j_free(Jinja *j);
 _Noreturn void j_fail(Jinja *j, TgStatus status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void j_step(Jinja *j, int64_t n);
-void j_enter(Jinja *j); /* one deeper; too deep is an error */
+void j_enter(Jinja *j); /* one level deeper; too deep is an error */
 
 /* ---- values */
 typedef enum JKind {
@@ -49,7 +49,7 @@ typedef enum JKind {
   J_NAMESPACE, /* a map that `set ns.x` changes */
   J_LOOP,
   J_MACRO,
-  J_FUNCTION /* by name */
+  J_FUNCTION /* by its name */
 } JKind;
 
 typedef struct JValue JValue;
@@ -78,7 +78,7 @@ struct JValue {
     const struct JNode *macro;
   } u;
 
-  struct JFrame *frame; /* of a macro: where it was defined */
+  struct JFrame *frame; /* of a macro: the frame in which it was defined */
 };
 
 JValue *j_value(Jinja *j, JKind kind);
@@ -86,7 +86,7 @@ JValue *j_int(Jinja *j, int64_t i);
 JValue *j_bool(Jinja *j, bool b);
 JValue *j_float(Jinja *j, double f);
 JValue *j_string(Jinja *j, const char *s, size_t n); /* s is copied */
-JValue *j_text(Jinja *j, LlmText *t);                /* a copy of what was put; frees it; bad: an error */
+JValue *j_text(Jinja *j, LlmText *t);                /* takes over the buffer's bytes */
 void j_append(Jinja *j, JValue *list, JValue *v);
 JValue *j_get(const JValue *map, const char *key, size_t n); /* NULL: none */
 JValue *j_find(Jinja *j, const JValue *map, const JValue *key);
@@ -94,16 +94,16 @@ void j_put(Jinja *j, JValue *map, JValue *key, JValue *value);
 bool j_true(const JValue *v);
 bool j_equal(Jinja *j, const JValue *a, const JValue *b);
 int j_compare(Jinja *j, const JValue *a, const JValue *b); /* numbers or strings; an error otherwise */
-bool j_is(const JValue *v, const char *text);              /* that string */
-JValue *j_as_list(Jinja *j, JValue *v);                    /* what `for` goes through */
+bool j_is(const JValue *v, const char *text);              /* whether v is this string */
+JValue *j_as_list(Jinja *j, JValue *v);                    /* the items that `for` visits */
 int64_t j_length(Jinja *j, const JValue *v);
 double j_number(Jinja *j, const JValue *v);
-/* as str() or repr() has it */
+/* writes v as Python's str() does, or, if quoted, as repr() does */
 void j_write(Jinja *j, LlmText *to, const JValue *v, bool quoted);
 JValue *j_to_string(Jinja *j, JValue *v);
-void j_json(Jinja *j, LlmText *to, const JValue *v, int indent, int level); /* indent -1: in one line */
+void j_json(Jinja *j, LlmText *to, const JValue *v, int indent, int level); /* indent -1: on one line */
 JValue *j_from_json(Jinja *j, const char *text, size_t n);
-LlmText *j_buffer(Jinja *j); /* a text whose memory is freed with the arena */
+LlmText *j_buffer(Jinja *j); /* its memory is freed with the arena */
 void j_buffer_put(Jinja *j, LlmText *t, const void *p, size_t n);
 
 /* ---- nodes */
@@ -156,7 +156,7 @@ typedef enum JOp {
 } JOp;
 
 typedef struct JArgument {
-  const char *name; /* NULL: by place */
+  const char *name; /* NULL: given by position */
   struct JNode *value;
 } JArgument;
 
@@ -164,7 +164,7 @@ typedef struct JNode {
   JNodeKind kind;
   int line;
   JOp op;
-  bool negative; /* of a test: is not */
+  bool negative; /* of a test: `is not`; of a list: a tuple */
   const char *name;
   size_t n;
   JValue *value;
@@ -192,13 +192,13 @@ typedef enum JTokenKind {
 typedef struct JToken {
   JTokenKind kind;
   int line;
-  const char *s; /* texts and strings: their bytes */
+  const char *s; /* the bytes of texts and strings */
   size_t n;
   int64_t i;
   double f;
 } JToken;
 
-/* All tokens of a template, ended by T_END. */
+/* All tokens of a template; the last one is T_END. */
 JToken *j_tokens(Jinja *j, const char *text, size_t n);
 JNode *j_parse(Jinja *j, const JToken *tokens);
 
@@ -208,14 +208,14 @@ typedef struct JFrame {
   JValue *names;
 } JFrame;
 
-/* Arguments of a call, evaluated. */
+/* The evaluated arguments of a call. */
 typedef struct JArguments {
   JValue **at;
   size_t n;
-  const char **name; /* NULL: by place */
+  const char **name; /* NULL: given by position */
 } JArguments;
 
-/* The argument of that name, or by place; NULL: it is not given. */
+/* The argument with this name or position; NULL: it was not given. */
 JValue *j_argument(const JArguments *a, size_t place, const char *name);
 void j_render(Jinja *j, const JNode *root, JValue *names, LlmText *to);
 JValue *j_attribute(Jinja *j, JValue *of, const char *name, size_t n);
@@ -223,7 +223,7 @@ JValue *j_item(Jinja *j, JValue *of, JValue *key);
 
 JValue *j_filter(Jinja *j, const char *name, JValue *v, const JArguments *a);
 bool j_test(Jinja *j, const char *name, JValue *v, const JArguments *a);
-/* false: values of this kind have no such method */
+/* Returns false if values of this kind have no such method. */
 bool j_method(Jinja *j, JValue *of, const char *name, const JArguments *a, JValue **out);
 bool j_is_function(const char *name, size_t n);
 JValue *j_function(Jinja *j, const char *name, const JArguments *a);

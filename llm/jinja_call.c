@@ -1,11 +1,11 @@
-/* jinja_call.c: what templates call: filters, tests, methods of strings, lists and maps, functions. Each has
- * a name in one of four tables; a name that is in none is an error. */
+/* jinja_call.c: what templates call: filters, tests, methods of strings, lists and maps, and functions. Each
+ * has a name in one of four tables; any other name is an error. */
 #include "jinja.h"
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* ---- what they share */
+/* ---- helpers */
 static bool blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static JValue *need(Jinja *j, const JArguments *a, size_t place, const char *name) {
@@ -42,7 +42,7 @@ static JValue *stripped(Jinja *j, JValue *v, const JValue *set, int sides) {
   return j_string(j, v->u.s + begin, end - begin);
 }
 
-/* how: u upper, l lower, t title, c capitalized. Letters of ASCII alone. */
+/* how: u upper, l lower, t title, c capitalized. Only ASCII letters change. */
 static JValue *cased(Jinja *j, JValue *v, char how) {
   JValue *out = j_string(j, v->u.s, v->n);
   char *s = (char *)(uintptr_t)out->u.s;
@@ -57,7 +57,7 @@ static JValue *cased(Jinja *j, JValue *v, char how) {
   return out;
 }
 
-/* the place of `part` in s from `at` on; SIZE_MAX: none */
+/* the place of `part` in s at or after `at`; SIZE_MAX: none */
 static size_t find_text(const JValue *s, size_t at, const JValue *part) {
   for (; at + part->n <= s->n; at++)
     if (!memcmp(s->u.s + at, part->u.s, part->n)) return at;
@@ -98,7 +98,8 @@ static JValue *of_map(Jinja *j, const JValue *m, char what) {
   return list;
 }
 
-/* Items in order of one of a map's values, or of themselves: by insertion into halves, steps are counted. */
+/* Sorts items by an attribute, by element `by` of each item, or by themselves. It is an insertion sort; each
+ * step is counted. */
 static JValue *ordered(Jinja *j, JValue *list, const JValue *attribute, bool down, size_t by) {
   JValue *out = j_value(j, J_LIST);
   for (size_t i = 0; i < list->n; i++) {
@@ -179,13 +180,13 @@ static JValue *f_list(Jinja *j, JValue *v, const JArguments *a) {
   return copy;
 }
 
-/* arguments from the n-th on */
+/* the arguments from the n-th on */
 static JArguments rest(const JArguments *a, size_t n) {
   n = n < a->n ? n : a->n;
   return (JArguments){a->at + n, a->n - n, a->name + n};
 }
 
-/* select, reject: by a test of the item; selectattr, rejectattr: of one of its values */
+/* select, reject: by a test of the item; selectattr, rejectattr: by a test of one of its attributes */
 static JValue *selected(Jinja *j, JValue *v, const JArguments *a, bool attribute, bool keep) {
   JValue *list = j_as_list(j, v), *out = j_value(j, J_LIST);
   JValue *by = attribute ? need_string(j, a, 0, "attribute") : NULL;
@@ -520,7 +521,7 @@ static JValue *split(Jinja *j, JValue *s, const JArguments *a) {
   return out;
 }
 
-/* from the right; a separator is needed */
+/* splits from the right; requires a separator */
 static JValue *rsplit(Jinja *j, JValue *s, const JArguments *a) {
   JValue *by = need_string(j, a, 0, "sep"), *back = j_value(j, J_LIST);
   int64_t most = whole_or(j, a, 1, "maxsplit", -1);

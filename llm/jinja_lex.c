@@ -1,6 +1,7 @@
-/* jinja_lex.c: a template as tokens. In: text. Out: pieces of text, and the words and signs between {{ }}
- * and {% %}. A tag takes the newline after it and the blanks before it on its line (trim_blocks,
- * lstrip_blocks), as chat templates are written for; - takes all blanks, + none. Comments vanish. */
+/* jinja_lex.c: a template as tokens. In: text. Out: pieces of text, and the words and signs between {{ }} and
+ * {% %}. A tag removes the newline after it and the spaces before it on its line (trim_blocks,
+ * lstrip_blocks), because chat templates are written for this; - removes all white space on its side, + none.
+ * Comments are dropped. */
 #include "jinja.h"
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@ typedef struct Lexer {
   int line;
   JToken *token;
   size_t count, cap;
-  bool trim_next; /* blanks after this tag go */
+  bool trim_next; /* white space after this tag is removed */
 } Lexer;
 
 static JToken *put(Lexer *l, JTokenKind kind, const char *s, size_t n) {
@@ -109,7 +110,7 @@ static void sign(Lexer *l) {
   put(l, T_SIGN, l->s + l->at++, 1);
 }
 
-/* Up to the end of the tag; brackets within it are followed, so that }} of a map ends no tag. */
+/* Reads to the end of the tag. Brackets are counted, so that the }} of a map does not end the tag. */
 static void inside(Lexer *l, bool print) {
   const char *end = print ? "}}" : "%}";
   for (int open = 0;;) {
@@ -150,7 +151,7 @@ static size_t next_tag(const Lexer *l) {
   return l->n;
 }
 
-/* A piece of text up to `end`, without what the tags beside it take. */
+/* A piece of text up to `end`, without the white space that the tags on both sides remove. */
 static void text(Lexer *l, size_t end) {
   size_t begin = l->at, stop = end;
   for (size_t i = begin; l->trim_next && i < end && blank(l->s[i]); i++)
@@ -184,7 +185,7 @@ static void comment(Lexer *l) {
 
 JToken *j_tokens(Jinja *j, const char *s, size_t n) {
   Lexer l = {.j = j, .s = s, .n = n, .line = 1};
-  if (n && s[n - 1] == '\n') l.n--; /* one newline at the end is the file's */
+  if (n && s[n - 1] == '\n') l.n--; /* a newline at the end belongs to the file, not to the template */
   while (l.at < l.n) {
     j->line = l.line;
     text(&l, next_tag(&l));

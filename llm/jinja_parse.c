@@ -1,5 +1,6 @@
-/* jinja_parse.c: tokens as nodes. In: tokens. Out: a list of statements. By descent: a function for each
- * level of binding, from `a if b else c` down to names; filters and tests bind closer than any sign. */
+/* jinja_parse.c: tokens -> nodes. In: tokens. Out: a list of statements. It is a recursive descent parser
+ * with a function for each level of precedence, from `a if b else c` down to names; filters and tests bind
+ * more closely than any operator. */
 #include "jinja.h"
 
 typedef struct Parser {
@@ -78,7 +79,7 @@ static JNode *constant(Parser *p, JValue *v) {
   return n;
 }
 
-/* what follows ( of a call */
+/* the arguments of a call, after its ( */
 static void arguments(Parser *p, JNode *call) {
   while (!took(p, ")")) {
     const char *name = NULL;
@@ -112,7 +113,7 @@ static JNode *map(Parser *p) {
   return n;
 }
 
-/* ( : a value in brackets, or a tuple */
+/* after ( : a value in brackets, or a tuple */
 static JNode *bracketed(Parser *p) {
   if (took(p, ")")) return node(p, N_LIST);
   JNode *first = expression(p);
@@ -137,7 +138,7 @@ static JNode *named(Parser *p) {
   return n;
 }
 
-static JNode *strings(Parser *p) { /* neighbours are one */
+static JNode *strings(Parser *p) { /* neighbouring strings are joined */
   LlmText *t = j_buffer(p->j);
   for (; p->at->kind == T_STRING; p->at++)
     j_buffer_put(p->j, t, p->at->s, p->at->n);
@@ -240,7 +241,7 @@ static JNode *filters(Parser *p, JNode *n) {
       return n;
 }
 
-/* ---- signs, from the closest to the loosest */
+/* ---- operators, from the closest to the loosest */
 static JNode *unary(Parser *p, bool filtered) {
   JNode *n;
   j_enter(p->j);
@@ -369,7 +370,7 @@ static bool at_tag(const Parser *p, const char *word) {
 static void close_tag(Parser *p, const char *word) {
   if (!at_tag(p, word)) unexpected(p, word);
   p->at += 2;
-  if (p->at->kind == T_NAME) p->at++; /* endmacro may say its name */
+  if (p->at->kind == T_NAME) p->at++; /* endmacro may repeat the macro's name */
   end_tag(p);
 }
 
@@ -476,7 +477,7 @@ static JNode *filter_tag(Parser *p) {
   return n;
 }
 
-/* what marks the model's own words in training: its text is all that counts here */
+/* {% generation %} marks the model's own words for training; here its body is simply printed */
 static JNode *generation_tag(Parser *p) {
   static const char *const ends[] = {"endgeneration", NULL};
   JNode *n = node(p, N_IF);
@@ -522,7 +523,7 @@ static JNode *statement(Parser *p) {
   return n;
 }
 
-/* Up to one of the tags that end it, which is left; ends NULL: to the end of the template. */
+/* Statements up to one of the tags `ends`, which is not consumed; ends NULL: to the end of the template. */
 static JNode *statements(Parser *p, const char *const *ends) {
   JNode *first = NULL, **to = &first;
   j_enter(p->j);

@@ -1,5 +1,6 @@
-/* jinja_run.c: nodes as text. In: a template's nodes, names. Out: text. Loops and macros have frames of their
- * own, so a `set` in a loop ends with it; what has no value is undefined, which is printed as nothing. */
+/* jinja_run.c: nodes -> text. In: the nodes of a template, names. Out: text. Each iteration of a loop and
+ * each call of a macro has a frame of its own, so a `set` in a loop ends with the iteration. A name without a
+ * value is undefined, which is printed as nothing. */
 #include "jinja.h"
 #include <math.h>
 
@@ -9,7 +10,7 @@ typedef struct Run {
   Jinja *j;
   JFrame *frame;
   LlmText *to;
-  JValue *hole; /* the text of a block, where a filter begins with it */
+  JValue *hole; /* the text of a block, which its filters begin with */
 } Run;
 
 static JValue *eval(Run *r, const JNode *n);
@@ -64,7 +65,7 @@ JValue *j_attribute(Jinja *j, JValue *of, const char *name, size_t n) {
   return v ? v : j_value(j, J_UNDEFINED);
 }
 
-/* a place as Python counts: negative from the end */
+/* an index as in Python: negative numbers count from the end */
 static bool place_of(int64_t i, int64_t n, int64_t *at) {
   *at = i < 0 ? i + n : i;
   return *at >= 0 && *at < n;
@@ -117,7 +118,7 @@ static JValue *slice(Run *r, const JNode *n) {
   return j_text(j, t);
 }
 
-/* ---- signs */
+/* ---- operators */
 static JValue *joined(Jinja *j, JValue *a, JValue *b) {
   LlmText *t = j_buffer(j);
   j_write(j, t, a, false);
@@ -181,7 +182,7 @@ static JValue *arithmetic(Jinja *j, JOp op, JValue *a, JValue *b) {
                                         : x - floor(x / y) * y);
 }
 
-/* whether the string `in` has `part` */
+/* whether the string `in` contains `part` */
 static bool has_text(const JValue *in, const JValue *part) {
   for (size_t i = 0; i + part->n <= in->n; i++)
     if (!memcmp(in->u.s + i, part->u.s, part->n)) return true;
@@ -338,7 +339,8 @@ static JValue *eval(Run *r, const JNode *n) {
 }
 
 /* ---- statements */
-/* A value for the targets of `for` or `set`: one takes it, several take its items. */
+/* Assigns a value to the targets of `for` or `set`: one target takes the value, several targets take its
+ * items. */
 static void targets_set(Run *r, const JNode *n, JValue *v) {
   if (n->narguments == 1) {
     name_set(r, n->argument[0].name, v);
@@ -366,7 +368,7 @@ static JValue *chosen_items(Run *r, const JNode *n) {
 
 static Flow run_for(Run *r, const JNode *n) {
   JValue *list = chosen_items(r, n);
-  size_t count = list->n; /* what its body appends is not gone through */
+  size_t count = list->n; /* items that the body appends are not visited */
   Run each = *r;
   if (!count) return run_all(r, n->c);
   for (size_t i = 0; i < count; i++) {
@@ -391,7 +393,7 @@ static void assign(Run *r, const JNode *n, JValue *v) {
   j_put(r->j, space, j_string(r->j, n->argument[0].name, strlen(n->argument[0].name)), v);
 }
 
-/* the text of a block, through its filters */
+/* the text of a block after its filters */
 static JValue *block_text(Run *r, const JNode *n) {
   Run inner = *r;
   inner.to = j_buffer(r->j);

@@ -1,4 +1,4 @@
-/* jinja_value.c: values of templates: memory with a bound, JSON in and out, Python's notions of truth,
+/* jinja_value.c: the values of templates: memory with a limit, JSON in and out, and Python's rules of truth,
  * equality and text. In: JSON. Out: values, texts. */
 #include "jinja.h"
 #include <math.h>
@@ -54,7 +54,8 @@ void j_enter(Jinja *j) {
   if (++j->depth > j->most_depth) j_fail(j, TG_ERR_LIMIT, "nested more than %d deep", j->most_depth);
 }
 
-/* Texts grow in the arena, by doubling: what they leave behind counts too. */
+/* Texts grow in the arena by doubling. The memory that a text leaves behind still counts against the
+ * limit. */
 LlmText *j_buffer(Jinja *j) { return j_alloc(j, sizeof(LlmText)); }
 
 void j_buffer_put(Jinja *j, LlmText *t, const void *p, size_t n) {
@@ -74,7 +75,7 @@ void j_buffer_put(Jinja *j, LlmText *t, const void *p, size_t n) {
 
 static void put_text(Jinja *j, LlmText *t, const char *s) { j_buffer_put(j, t, s, strlen(s)); }
 
-/* ---- making */
+/* ---- constructors */
 JValue *j_value(Jinja *j, JKind kind) {
   JValue *v = j_alloc(j, sizeof *v);
   v->kind = kind;

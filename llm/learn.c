@@ -1,16 +1,16 @@
-/* learn.c: a step of learning that does not hold a whole model's values. In: texts, and what is to be
- * learned: an adapter, or all weights. Out: the loss, and the parameters after the optimiser's step. Each
- * layer is a program forward and one backward, which computes the layer again from its input; so of all
- * layers only their inputs are kept, and what one decodes of its weights is given back before the next one
- * runs. The head runs on some rows at a time, since logits are the largest values that there are. */
+/* learn.c: a training step that does not hold all values of a model. In: texts, and what is trained: an
+ * adapter, or all weights. Out: the loss, and the parameters after the optimiser's step. Each layer has one
+ * program forward and one backward. The backward program computes the layer again from its input, so only the
+ * inputs of the layers are kept, and the memory of a layer's decoded weights is released before the next
+ * layer runs. The head runs on some rows at a time, because logits are the largest values of all. */
 #include "model_private.h"
 
 enum { ROWS_AT_ONCE = 256, MOST_OF_LAYER = 2 * W_COUNT, MOST_OF_ENDS = 8 };
 
-/* One layer, or some rows of the head, or what comes before the layers. */
+/* One layer, or some rows of the head, or the part before the layers. */
 typedef struct LearnPart {
   struct TgLlmLearner *s;
-  int64_t at, n; /* the layer; or the first row and how many */
+  int64_t at, n; /* the layer; or the first row and the number of rows */
   TgJit *forward, *backward;
   int nparams, nmasks;
   TgTensor *param[MOST_OF_LAYER];
@@ -18,19 +18,19 @@ typedef struct LearnPart {
 
 struct TgLlmLearner {
   TgLlm *m;
-  TgLora *lora; /* NULL: the weights */
+  TgLora *lora; /* NULL: the weights are trained */
   TgOptim *optim;
   LlmRows r;
   LearnPart *layer, *rows, first;
-  int64_t nrows; /* parts of the head */
+  int64_t nrows; /* the number of parts of the head */
   TgJit *update;
-  int nparams; /* of all parts: those of the first, the layers, the head */
+  int nparams; /* of all parts: the first part, the layers, the head */
   TgTensor **param, **grad;
 };
 
 static int64_t tokens_of(const TgLlmLearner *s) { return s->r.texts * s->r.each; }
 
-/* ---- what is learned */
+/* ---- what is trained */
 static void param_put(LearnPart *p, TgTensor *t) {
   if (t) p->param[p->nparams++] = t;
 }
@@ -67,7 +67,8 @@ static TgStatus status_of(TgContext *ctx, bool ok) {
   return ok ? TG_OK : tg_error(ctx) ? tg_error(ctx) : TG_ERR_INTERNAL;
 }
 
-/* The layer of x. mask: what dropout keeps, one for each adapted weight; drawn where it is to be. */
+/* The layer's result for x. mask: the elements that dropout keeps, one tensor for each adapted weight; draw:
+ * they are drawn here. */
 static TgTensor *layer_of(const LearnPart *p, TgTensor *x, TgTensor **mask, bool draw) {
   TgLora *lora = p->s->lora;
   TgTensor *by_weight[W_COUNT] = {NULL};
@@ -95,7 +96,7 @@ static TgStatus layer_forward(TgContext *ctx, TgTensor *const *in, int nin, TgTe
   return status_of(ctx, out[0]);
 }
 
-/* in: x, the gradient of what comes of it, masks; out: gradients of the parameters, then that of x. */
+/* in: x, the gradient of the layer's result, masks; out: the gradients of the parameters, then that of x. */
 static TgStatus layer_backward(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
                                void *user) {
   const LearnPart *p = user;
@@ -125,8 +126,8 @@ static TgStatus first_backward(TgContext *ctx, TgTensor *const *in, int nin, TgT
   return status_of(ctx, !tg_vjp(x, in[1], p->param, nout, out));
 }
 
-/* in: x of all tokens, targets, by how many the loss is divided, as its inverse; out: the loss of these rows,
- * the gradient of their x, those of the parameters. */
+/* in: x of all tokens, targets, the inverse of the number that the loss is divided by; out: the loss of these
+ * rows, the gradient of their x, the gradients of the parameters. */
 static TgStatus head_both(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
                           void *user) {
   const LearnPart *p = user;
@@ -143,7 +144,8 @@ static TgStatus head_both(TgContext *ctx, TgTensor *const *in, int nin, TgTensor
   return status_of(ctx, !tg_gradient(out[0], target, nout - 1, out + 1));
 }
 
-/* in: gradients. What has them as its gradients is their product with the parameters. */
+/* in: the gradients of all parameters. The sum of their products with the parameters has exactly these
+ * gradients, so tg_backward of it gives them to the optimiser. */
 static TgStatus updated(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   const TgLlmLearner *s = user;
   TgTensor *sum = NULL;
@@ -156,7 +158,7 @@ static TgStatus updated(TgContext *ctx, TgTensor *const *in, int nin, TgTensor *
   return status ? status : tg_optim_step(s->optim);
 }
 
-/* ---- made */
+/* ---- making the programs */
 static bool part_make(LearnPart *p, TgJitFn forward, TgJitFn backward) {
   TgContext *ctx = p->s->m->ctx;
   p->forward = forward ? llm_jit(ctx, forward, p, false) : NULL;
@@ -205,7 +207,7 @@ static bool head_make(TgLlmLearner *s) {
   return ok;
 }
 
-/* The parameters of all parts in one list; a head that is the table of tokens stands once. */
+/* Lists the parameters of all parts; a head that is the table of tokens is listed once. */
 static bool params_list(TgLlmLearner *s) {
   int most = 2 * MOST_OF_ENDS + (int)s->m->k.layers * MOST_OF_LAYER;
   s->param = tg_alloc(s->m->ctx, (size_t)most * sizeof *s->param);
@@ -231,13 +233,14 @@ static bool programs_make(TgLlmLearner *s, int64_t texts, int64_t each) {
 /* ---- a step */
 typedef struct Step {
   TgLlmLearner *s;
-  TgTensor **x;    /* what goes into each layer, and into the head; kept */
+  TgTensor **x;    /* the inputs of each layer and of the head; kept */
   TgTensor **mask; /* W_COUNT for each layer; kept */
-  TgTensor *g;     /* the gradient of what comes of a layer; kept */
+  TgTensor *g;     /* the gradient of a layer's result; kept */
   double loss;
 } Step;
 
-/* Handles that a program makes while it is planned hold memory: they end here, and its outputs are kept. */
+/* Runs a program in a scope of its own, because the handles that planning makes hold memory. Its outputs are
+ * kept. */
 static bool run(TgLlmLearner *s, TgJit *jit, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   bool ok = !tg_cancelled(s->m->ctx);
   for (int i = 0; i < nout; i++)
@@ -257,8 +260,8 @@ static void released(TgTensor **t, int n) {
   }
 }
 
-/* A kept tensor as numbers alone. It keeps the graph that it was computed by, and gradients of what is
- * computed from it would enter that. */
+/* Replaces a kept tensor by its numbers. A kept tensor still has the graph that it was computed by, and the
+ * gradients of later results would follow that graph. */
 static bool loose(TgLlmLearner *s, TgTensor **t) {
   TgContext *ctx = s->m->ctx;
   size_t n = tg_nbytes(*t);
@@ -286,10 +289,11 @@ static bool forward(Step *t, TgTensor *ids) {
     for (int k = 0; k < p->nmasks; k++)
       t->mask[i * W_COUNT + k] = out[1 + k];
   }
-  return loose(s, &t->x[s->m->k.layers]); /* a head that is the table of tokens is met there too */
+  return loose(s, &t->x[s->m->k.layers]); /* otherwise gradients of a tied head would also pass through the
+                                           * embedding */
 }
 
-/* g, which is taken, is added to the gradient of parameter p. */
+/* Adds g to the gradient of parameter p and takes ownership of g. */
 static bool grad_put(TgLlmLearner *s, TgTensor *p, TgTensor *g) {
   int i = 0;
   while (i < s->nparams && s->param[i] != p)
@@ -346,7 +350,7 @@ static bool layer_back(Step *t, int64_t i) {
   LearnPart *p = &s->layer[i];
   TgTensor *out[MOST_OF_LAYER + 1], *in[2 + W_COUNT] = {t->x[i], t->g};
   TgTensor **mask = t->mask + i * W_COUNT;
-  bool ends = !i && !s->first.nparams; /* nobody asks for the gradient of x */
+  bool ends = !i && !s->first.nparams; /* the gradient of x is not needed */
   memcpy(in + 2, mask, (size_t)p->nmasks * sizeof *mask);
   if (!run(s, p->backward, in, 2 + p->nmasks, out, p->nparams + !ends)) return false;
   released(&t->x[i + 1], 1), released(&t->g, 1), released(mask, p->nmasks);
@@ -364,7 +368,7 @@ static bool backward(Step *t, TgTensor *ids) {
   return run(s, s->first.backward, in, 2, out, s->first.nparams) && grads_put(s, &s->first, out);
 }
 
-/* How many of the targets count; -1: an error. */
+/* The number of targets that count; -1: an error. */
 static int64_t counted(TgLlmLearner *s, TgTensor *targets) {
   int64_t n = tg_numel(targets), count = 0;
   int32_t *each = tg_alloc(s->m->ctx, (size_t)n * sizeof *each);
@@ -375,7 +379,7 @@ static int64_t counted(TgLlmLearner *s, TgTensor *targets) {
   return ok ? count : -1;
 }
 
-/* All gradients as numbers alone. */
+/* Replaces all gradients by their numbers. */
 static bool grads_loose(TgLlmLearner *s) {
   bool ok = true;
   for (int i = 0; ok && i < s->nparams; i++)

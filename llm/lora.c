@@ -1,14 +1,14 @@
-/* lora.c: low-rank adapters. In: options, or peft's files. Out: pairs of small matrices beside weights of a
- * model, and what they add to a product. peft speaks of the original model, whose q and k have the halves
- * of a head one after the other where gguf files of some architectures have them interleaved: b's rows are
- * put into the other order on the way in and out. */
+/* lora.c: low-rank adapters. In: options, or peft's files. Out: pairs of small matrices beside the weights of
+ * a model, and what they add to a product. peft uses the layout of the original model, whose q and k have the
+ * halves of a head one after the other. Some gguf files have these halves interleaved; then b's rows are
+ * reordered on reading and on writing. */
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What peft calls a weight, in models of most kinds and in GPT-2 (NULL: it has none), and what it is called
- * in options; a matrix that is several has several names. */
+/* The names of a weight: in peft for most models, in peft for GPT-2 (NULL: it has none), and in the options.
+ * A matrix that combines several weights has several names in the options. */
 typedef struct Module {
   LlmWeight w;
   const char *name, *gpt2;
@@ -55,7 +55,7 @@ static const TgModule lora_table = {"Lora", sizeof(TgLora), lora_fields, 1, NULL
 
 const TgModule *tg_lora_module(void) { return &lora_table; }
 
-/* ---- what it adds */
+/* ---- what an adapter adds */
 static double factor_of(const TgLora *l, TgTensor *a) {
   double rank = (double)tg_dim(a, 0);
   return l->scale * l->alpha / (l->rooted ? sqrt(rank) : rank);
@@ -76,14 +76,14 @@ TgTensor *llm_lora_delta(const TgLora *l, int64_t layer, LlmWeight w) {
   return a ? tg_mul_scalar(tg_matmul(l->layers[layer].b[w], a), factor_of(l, a)) : NULL;
 }
 
-/* ---- made, and given up */
+/* ---- creating and freeing */
 static TgLora *lora_new(TgLlm *m) {
   TgLora *l = tg_alloc(m->ctx, sizeof *l);
   if (l) l->m = m;
   return l;
 }
 
-/* It is the model's from now on. */
+/* Appends the adapter to those of its model. */
 static void lora_join(TgLora *l) {
   TgLora **last = &l->m->loras;
   while (*last)
@@ -123,7 +123,7 @@ static bool is_chosen(const Module *p, const char *name, size_t n) {
   return false;
 }
 
-/* The weights that a list of names stands for; 0: an error. */
+/* The weights that a list of names selects, as bits; 0: an error. */
 static uint64_t weights_chosen(const TgLlm *m, const char *list) {
   uint64_t all = 0;
   for (const char *at = list; *at;) {
@@ -190,7 +190,7 @@ TgLora *tg_lora_new_opt(TgLlm *m, const TgLoraOptions *given) {
 }
 
 /* ---- the order of rows */
-/* b (heads * size, rank): the two axes that a head's rows are made of change places. */
+/* Reorders b (heads * size, rank): the two axes that a head's rows consist of are exchanged. */
 static TgTensor *reordered(const TgLlm *m, TgTensor *b, LlmWeight w, bool to_file) {
   if (!m->permuted || (w != W_Q && w != W_K) || !b) return b;
   int64_t heads = w == W_Q ? m->k.heads : m->k.kv_heads, half = m->k.head / 2, rank = tg_dim(b, 1);
@@ -202,7 +202,7 @@ static TgTensor *reordered(const TgLlm *m, TgTensor *b, LlmWeight w, bool to_fil
 /* ---- paths */
 typedef struct Paths {
   char folder[4000], tensors[4096], config[4096];
-  bool made; /* the path is a folder's */
+  bool made; /* the path is a folder, which is created */
 } Paths;
 
 static bool paths_of(TgContext *ctx, const char *path, Paths *p) {
@@ -219,8 +219,8 @@ static bool paths_of(TgContext *ctx, const char *path, Paths *p) {
   return true;
 }
 
-/* ---- loaded */
-/* Which of the model's weights a name speaks of; false: an error. */
+/* ---- loading */
+/* Finds the model's weight that a tensor's name refers to; false: an error. */
 static bool place_of(const TgLlm *m, const char *name, int64_t *layer, LlmWeight *w, bool *is_b) {
   const char *begin = names_begin(m), *at = name + strlen(begin);
   size_t digits = strncmp(name, begin, strlen(begin)) ? 0 : strspn(at, "0123456789");
@@ -270,7 +270,7 @@ static bool tensor_take(TgLora *l, const char *name, TgTensor *t) {
   return ok;
 }
 
-/* a and b go together. */
+/* Checks that a and b come in pairs of the same rank. */
 static bool pairs_whole(const TgLora *l) {
   const TgLlm *m = l->m;
   char name[120];
@@ -289,7 +289,8 @@ static bool pairs_whole(const TgLora *l) {
   return pairs || llm_fail(m->ctx, TG_ERR_VALUE, "lora: the file has no adapter");
 }
 
-/* What scales the adapter, in the file itself: the config beside it may be another adapter's since. */
+/* Takes the adapter's scale from the file itself if it is there, because the config beside it may be that of
+ * a newer adapter. */
 static void scale_take(TgLora *l, const TgValue *about) {
   const char *alpha = tg_value_string(tg_value_get(about, "lora_alpha"), NULL), *end = NULL;
   const char *rooted = tg_value_string(tg_value_get(about, "use_rslora"), NULL);
@@ -327,7 +328,7 @@ static bool is_set(const json_t *v) {
          !(json_is_array(v) && !json_array_size(v));
 }
 
-/* What would make it another kind of adapter. */
+/* Refuses settings that would make it another kind of adapter. */
 static bool config_is_plain(const TgLlm *m, const char *path, const json_t *c) {
   static const char *const other[] = {"use_dora",          "alpha_pattern",           "modules_to_save",
                                       "layer_replication", "trainable_token_indices", "use_qalora",
@@ -361,8 +362,8 @@ static bool config_read(TgLora *l, const char *path) {
   return ok;
 }
 
-/* ---- saved */
-/* The rank, and the modules' names as peft has them. false: ranks differ. */
+/* ---- saving */
+/* Collects the rank and the names of the modules in peft; false: ranks differ. */
 static bool config_about(const TgLora *l, int64_t *rank, json_t *targets) {
   const TgLlm *m = l->m;
   for (int k = 0; k < MODULES; k++) {

@@ -1,6 +1,6 @@
-/* merge.c: a model's file with its adapters put into the weights. In: the model and what its adapters add.
- * Out: a copy of the file in which the bytes of these weights are others, of the same type, at the same
- * places. */
+/* merge.c: writes a model's file with its adapters, or its trained values, put into the weights. In: the
+ * model and what its adapters add. Out: a copy of the file in which the bytes of these weights are replaced,
+ * with the same types and at the same places. */
 #define _POSIX_C_SOURCE 200809L
 #include "model_private.h"
 #include <errno.h>
@@ -65,7 +65,7 @@ static double error_of(const float *exact, const float *stored, int64_t n) {
   return all > 0 ? sqrt(e / all) : 0;
 }
 
-/* What is read again of the bytes, in place of x. */
+/* Decodes the bytes that were encoded and writes the values to x. */
 static bool decoded(TgContext *ctx, const void *bytes, size_t nbytes, int type, float *x, int64_t n) {
   TgTensor *t = tg_ggml_data_to_tensor(tg_from_bytes(ctx, bytes, nbytes, TG_U8), n, type);
   return !tg_read(tg_cast(t, TG_F32), x, (size_t)n * sizeof *x);
@@ -91,7 +91,7 @@ static bool written(Merge *g, TgTensor *exact, const TgValue *place) {
   return ok;
 }
 
-/* The weight with what all adapters add; NULL: it is as in the file. */
+/* The weight plus the deltas of all adapters; NULL: it is unchanged. */
 static TgTensor *sum_of(const TgLlm *m, int64_t layer, LlmWeight w, TgTensor *weight) {
   TgTensor *sum = m->unfrozen ? weight : NULL;
   for (const TgLora *l = m->loras; l; l = l->next) {
@@ -101,7 +101,7 @@ static TgTensor *sum_of(const TgLlm *m, int64_t layer, LlmWeight w, TgTensor *we
   return sum;
 }
 
-/* One of the model's weights. Adapters are of matrices of layers. */
+/* Writes one of the model's weights, if it changed. Only matrices of layers have adapters. */
 static bool weight_written(TgLlm *m, TgTensor **at, const char *name, void *user) {
   Merge *g = user;
   TgTensor *sum = m->unfrozen ? *at : NULL;

@@ -1,12 +1,12 @@
-/* model.c: a model opened. In: a gguf file, or a folder; options. Out: a model with its caches, and the
- * programs of its steps: of whole blocks, of small ones and of one token; and, of several sequences, of
- * their next tokens. What the file says is file.c's, what the steps do run.c's. */
+/* model.c: opening a model. In: a gguf file, or a folder; options. Out: a model with its caches and the
+ * programs of its steps: for whole blocks, small blocks and one token, and for the next tokens of several
+ * sequences. file.c reads the file, and run.c runs the steps. */
 #include "model_private.h"
 #include <sys/stat.h>
 
 enum { USUAL_CONTEXT = 4096, USUAL_BLOCK = 128, SMALL_BLOCK = 16, USUAL_BATCH = 16, MOST_SEQUENCES = 1024 };
 
-/* What keys and values are kept as. */
+/* Sets the type that keys and values are stored as. */
 static bool cache_kind(TgLlm *m, const char *name) {
   static const struct {
     const char *name;
@@ -24,7 +24,7 @@ static bool cache_kind(TgLlm *m, const char *name) {
   return llm_fail(m->ctx, TG_ERR_DTYPE, "llm_open: a cache of %.30s: it is f32, f16, bf16 or q8_0", name);
 }
 
-/* What embeddings are made of, where the file is not to say it. */
+/* Sets the pooling of embeddings in place of the file's. */
 static bool pooling_kind(TgLlm *m, const char *name) {
   static const char *const kinds[] = {[POOL_MEAN] = "mean", [POOL_FIRST] = "cls", [POOL_LAST] = "last"};
   if (!name) return true;
@@ -64,13 +64,14 @@ static bool options_read(TgLlm *m, const TgLlmOptions *given) {
   return cache_kind(m, o.cache_type ? o.cache_type : tg_dtype_name(m->cache));
 }
 
-/* Rows of a step of several sequences, where it was not said. */
+/* Chooses the rows of a step of several sequences if the caller did not, and rounds the cache's room to whole
+ * REACH_STEPs. */
 static void batch_choose(TgLlm *m) {
   if (m->batch < 0) m->batch = m->sequences < 2 ? 0 : USUAL_BATCH;
   if (m->batch && m->room % REACH_STEP) m->room += REACH_STEP - m->room % REACH_STEP;
 }
 
-/* Weights are nearly all of the memory that a model takes, and blocks of several lengths read them: no
+/* Weights are nearly all of the memory that a model takes, and blocks of several lengths read them, so no
  * kernel keeps a copy of its own. */
 TgJit *llm_jit(TgContext *ctx, TgJitFn fn, void *user, bool invariant) {
   int had = tg_setting(ctx, "PREPACK", 0), order = tg_setting(ctx, "BATCH_INVARIANT", -1);
@@ -92,7 +93,7 @@ static bool caches_make(TgLlm *m) {
 
 static bool parts_make(TgLlm *m, LlmStep *s) {
   int64_t layers = s->n > 1 ? 1 : m->k.layers;
-  bool invariant = s->many && !llm_is_packed(m); /* packed products are so by themselves */
+  bool invariant = s->many; /* packed products are invariant anyway, but norms and attention are not */
   s->nparts = m->k.layers / layers;
   if (!(s->part = tg_alloc(m->ctx, (size_t)s->nparts * sizeof *s->part))) return false;
   for (int64_t i = 0; i < s->nparts; i++) {
@@ -126,12 +127,11 @@ static void sequences_free(TgLlm *m) {
 
 static int64_t reaches(const TgLlm *m) { return m->room / REACH_STEP + 1; }
 
-/* Programs of several sequences' next tokens: of 1, 2, 4 .. rows, and of `batch`. */
+/* Makes the programs for the next tokens of several sequences: for 1, 2, 4 .. rows, and for `batch` rows. */
 static bool several_make(TgLlm *m) {
   if (!m->batch) return true;
   m->reach = tg_variable(m->ctx, "reach", REACH_STEP, m->room, .multiple_of = REACH_STEP);
-  m->batch_logits = tg_alloc(m->ctx, (size_t)(m->batch * m->k.vocabulary) * sizeof *m->batch_logits);
-  if (!m->reach || !m->batch_logits) return false;
+  if (!m->reach) return false;
 
   int64_t below = 1;
   while (2 * below < m->batch)
@@ -144,7 +144,7 @@ static bool several_make(TgLlm *m) {
   return true;
 }
 
-/* Programs of an encoder, for texts of all of the context, and of powers of 2 below it. */
+/* Makes the programs of an encoder, for texts as long as the context and for powers of 2 below it. */
 static bool whole_steps_make(TgLlm *m) {
   int64_t below = SMALL_BLOCK;
   while (2 * below < m->context)
@@ -158,7 +158,7 @@ static bool whole_steps_make(TgLlm *m) {
   return true;
 }
 
-/* Programs of whole blocks, small blocks and single tokens, the largest first. */
+/* Makes the programs of whole blocks, small blocks and single tokens, the largest first. */
 static bool steps_make(TgLlm *m) {
   if (m->arch->encoder) return whole_steps_make(m);
   const int64_t sizes[] = {m->block, SMALL_BLOCK, 1};
@@ -218,7 +218,10 @@ static void step_reset(const TgLlm *m, LlmStep *s) {
   for (int64_t k = 0; k < s->nparts; k++)
     tg_jit_reset(s->part[k].jit);
   if (s->hidden.jit) tg_jit_reset(s->hidden.jit);
+  if (s->given.jit) tg_jit_reset(s->given.jit);
   s->differs = false;
+  s->runs = 0;
+  s->seconds = 0;
   if (s->agrees) memset(s->agrees, 0, (size_t)reaches(m));
 }
 
@@ -234,6 +237,8 @@ void llm_graphs_change(TgLlm *m) {
     step_reset(m, &m->step[i]);
   for (int i = 0; i < m->nseveral; i++)
     step_reset(m, &m->several[i]);
+  step_reset(m, &m->mutual);
+  m->nrows = 0;
   for (int64_t i = 0; i < m->sequences; i++) {
     m->sequence[i].nids = m->sequence[i].settled = 0;
     m->sequence[i].has_logits = false;
@@ -245,6 +250,7 @@ void tg_llm_free(TgLlm *m) {
   TgContext *ctx = m->ctx;
   while (m->loras)
     tg_lora_free(m->loras);
+  tg_vision_free(m->vision);
   for (int i = 0; i < m->nsteps; i++)
     step_free(ctx, &m->step[i]);
   for (int i = 0; i < m->nseveral; i++)

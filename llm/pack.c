@@ -1,18 +1,19 @@
-/* pack.c: the quantised matrices of a model in the order in which a processor multiplies them
- * (tg_packed_new). In: a model whose weights are views of a gguf file. Out: those of its layers, and its
- * head, in memory of their own; the file is mapped anew for each, so that what was copied of it is given
- * back at once. */
+/* pack.c: reorders the quantised matrices of a model so that a processor can multiply them (tg_packed_new).
+ * In: a model whose weights are views of a gguf file. Out: the matrices of its layers, and of its head, in
+ * memory of their own. The file is mapped again for each matrix, so that its pages are released as soon as
+ * they are copied. */
 #include "model_private.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Rows of a matrix, or of the experts' matrices one after the other, of whole 32s each; 0: it is neither. */
+/* The rows of a matrix, or of the matrices of all experts one after the other, each of whole 32s; 0: w is
+ * neither. */
 static int64_t rows_of(const TgTensor *w) {
   if (tg_ndim(w) == 2) return tg_dim(w, 0);
   return tg_ndim(w) == 3 && tg_dim(w, 1) % 32 == 0 ? tg_dim(w, 0) * tg_dim(w, 1) : 0;
 }
 
-/* w, if it can be packed, becomes the values of *to. */
+/* Packs w if that is possible; then w becomes the values of *to. */
 static bool pack(TgLlm *m, const char *name, TgTensor **w, TgPacked **to) {
   const TgValue *place = tg_value_get(tg_value_get(m->gguf, "places"), name);
   int type = (int)tg_value_int(tg_value_at(place, 0));

@@ -1,13 +1,14 @@
-/* rope.c: how positions rotate queries and keys, or what they take off their product. In: base, scaling
- * and factors of the file. Out: two tables, a row for each position. Element i of a head rotates by
- * position * frequency, and its partner with it; a scaling makes frequencies lower, so that positions
- * beyond those of the training rotate as far as those in it. Computed here in double, once. */
+/* rope.c: how positions rotate queries and keys, or what they subtract from their product. In: base, scaling
+ * and factors of the file. Out: two tables with a row for each position. Element i of a head and its partner
+ * rotate by position * frequency. A scaling lowers the frequencies, so that positions beyond those of the
+ * training rotate only as far as the positions of the training. The tables are computed here once, in
+ * double. */
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>
 
 typedef struct Rope {
-  double base, factor, original, attention; /* attention: what cos and sin are multiplied by */
+  double base, factor, original, attention; /* attention: a factor on cos and sin */
   double fast, slow, amount, whole;         /* of YaRN; whole: the ramp ends at whole frequencies */
   char type[16];
   const float *divisor; /* of each frequency; NULL: none */
@@ -50,8 +51,8 @@ static bool rope_read(TgLlm *m, Rope *r) {
   return true;
 }
 
-/* YaRN: which share of a frequency keeps its own rotation: those that rotate many times within the context of
- * the training do (1), those that rotate less than once do not (0). */
+/* YaRN: the share of a frequency that keeps its own rotation. It is 1 for a frequency that rotates many times
+ * within the context of the training and 0 for one that rotates less than once. */
 static double yarn_share(const Rope *r, int64_t rotary, int64_t i) {
   double log_base = 2 * log(r->base), n = (double)rotary;
   double low = n * log(r->original / (r->fast * 2 * M_PI)) / log_base;
@@ -73,7 +74,7 @@ static double frequency(const Rope *r, int64_t rotary, int64_t i) {
   return own / r->factor * (1 - share) + own * share;
 }
 
-/* One row for each position: halves [c c], [-s s]; pairs [c0 c0 c1 c1 ..], [-s0 s0 ..]. */
+/* Makes a row for each position: halves [c c], [-s s]; pairs [c0 c0 c1 c1 ..], [-s0 s0 ..]. */
 static bool rotation_make(TgLlm *m, const Rope *r, LlmRotation *to) {
   int64_t half = m->k.rotary / 2, n = m->k.rotary;
   size_t bytes = (size_t)(m->room * n) * sizeof(float);
@@ -98,7 +99,7 @@ static bool rotation_make(TgLlm *m, const Rope *r, LlmRotation *to) {
   return to->cos && to->sin;
 }
 
-/* Divisors of the file: Llama 3's, or of two lists the one for long contexts. */
+/* Reads the divisors of the file: Llama 3's, or one of two lists, by the length of the context. */
 static bool divisors_read(TgLlm *m, Rope *r, float **own) {
   bool beyond = (double)m->context > r->original;
   TgTensor *t = m->rope_long ? (beyond ? m->rope_long : m->rope_short) : m->rope_factors;
@@ -114,8 +115,8 @@ static bool divisors_read(TgLlm *m, Rope *r, float **own) {
   return true;
 }
 
-/* YaRN makes what rotates longer as positions are nearer to each other; with latent attention it is all of a
- * query and a key, so that their product is scaled instead. */
+/* YaRN scales queries and keys, because their positions are nearer to each other. With latent attention only
+ * a part of a query and a key rotates, so their product is scaled instead. */
 static bool yarn_scale(TgLlm *m, Rope *r) {
   double by = 0;
   if (!real_of(m, "scaling.yarn_log_multiplier", 0, &by)) return false;
@@ -152,7 +153,8 @@ bool llm_rotations_make(TgLlm *m) {
   return ok;
 }
 
-/* Heads up to a power of 2 take slopes in a row; those that are left the ones between them. */
+/* ALiBi's slopes: the first heads, up to a power of 2, take consecutive slopes; the remaining heads take the
+ * slopes between them. */
 bool llm_slopes_make(TgLlm *m) {
   enum { MOST_HEADS = 4096 };
 

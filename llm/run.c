@@ -1,58 +1,63 @@
-/* run.c: a model at work. In: ids of tokens. Out: logits, or a text's direction. A step is a captured program
- * with the position as its variable, of 1 token or of a block of them; what a block has too few tokens for is
- * written behind the context and overwritten by the next step. A step of several sequences has positions and
- * sequences as its inputs. */
+/* run.c: running a model. In: ids of tokens. Out: logits, or a text's vector. A step is a captured program of
+ * 1 token or of a block of tokens, with the position as its variable. If a block has fewer tokens, the rest
+ * of it is written after the tokens and overwritten by the next step. A step of several sequences takes
+ * positions and sequences as inputs. */
 #include "model_private.h"
 #include <math.h>
 
-/* The parts of a step, one after the other; hidden: NULL, or where the tokens (n, width) go in place of
- * logits. */
-static bool parts_run(TgLlm *m, LlmStep *s, int32_t last, float *hidden) {
+/* Runs the parts of a step in turn. rows: the vectors (n, width) that it begins with; NULL: it begins with the ids
+ * m->wanted. last: the index of the token whose logits are wanted. hidden: receives the tokens (n, width) in place
+ * of logits; NULL: logits. */
+static bool parts_run(TgLlm *m, LlmStep *s, const float *rows, int32_t last, float *hidden) {
   TgTensor *wanted = s->n > 1 && !hidden ? tg_from(m->ctx, &last, TG_I32, TG_SHAPE(1)) : NULL;
-  TgTensor *x = tg_from(m->ctx, m->wanted, TG_I32, TG_SHAPE(s->n));
+  TgTensor *x = rows ? tg_from(m->ctx, rows, TG_F32, TG_SHAPE(s->n, m->k.width))
+                     : tg_from(m->ctx, m->wanted, TG_I32, TG_SHAPE(s->n));
   for (int64_t i = 0; i < s->nparts; i++) {
     TgTensor *in[] = {x, wanted};
-    bool ends = i == s->nparts - 1;
-    TgJit *jit = ends && hidden ? s->hidden.jit : s->part[i].jit;
+    bool ends = i == s->nparts - 1, given = rows && i == 0 && s->given.jit;
+    TgJit *jit = ends && hidden ? s->hidden.jit : given ? s->given.jit : s->part[i].jit;
     if (tg_cancelled(m->ctx) || tg_jit_run(jit, in, wanted && ends ? 2 : 1, &x, 1)) return false;
   }
   if (hidden) return !tg_read(x, hidden, (size_t)(s->n * m->k.width) * sizeof *hidden);
   return !tg_read(x, m->now->logits, (size_t)m->k.vocabulary * sizeof *m->now->logits);
 }
 
-/* One step on `count` tokens (the rest of its block is filled up with the last). */
-static bool step_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count, float *hidden) {
-  bool ok = false;
-  for (int64_t i = 0; i < s->n; i++)
-    m->wanted[i] = ids[i < count ? i : count - 1];
-  if (tg_variable_bind(m->position, m->now->nids)) return false;
-  if (m->which && tg_variable_bind(m->which, m->now - m->sequence)) return false;
-  TG_SCOPE(m->ctx) { ok = parts_run(m, s, (int32_t)count - 1, hidden); }
-  if (!ok) return false;
+bool llm_step_run(TgLlm *m, LlmStep *s, const float *rows, const int32_t *ids, int64_t count, float *hidden) {
   LlmSequence *now = m->now;
+  bool ok = false;
+  if (tg_variable_bind(s == &m->mutual ? m->mutual_at : m->position, now->nids)) return false;
+  if (m->which && tg_variable_bind(m->which, now - m->sequence)) return false;
+  TG_SCOPE(m->ctx) { ok = parts_run(m, s, rows, (int32_t)count - 1, hidden); }
+  if (!ok) return false;
   memcpy(now->ids + now->nids, ids, (size_t)count * sizeof *ids);
   if (now->settled == now->nids && count == m->block) now->settled += count;
   now->nids += count;
   return true;
 }
 
-/* The largest program that these tokens fill, or the smallest that they fit into where they fill half of it.
- */
-static LlmStep *step_for(TgLlm *m, int64_t count) {
+/* Runs one step on `count` tokens. The last token fills the remaining rows of its block. */
+static bool ids_run(TgLlm *m, LlmStep *s, const int32_t *ids, int64_t count, float *hidden) {
+  for (int64_t i = 0; i < s->n; i++)
+    m->wanted[i] = ids[i < count ? i : count - 1];
+  return llm_step_run(m, s, NULL, ids, count, hidden);
+}
+
+LlmStep *llm_step_for(TgLlm *m, int64_t count) {
   for (int i = 0; i < m->nsteps; i++)
     if (count >= m->step[i].n || (count > m->step[i].n / 2 && m->step[i].n > 1)) return &m->step[i];
   return &m->step[m->nsteps - 1];
 }
 
-/* Whether these tokens can follow in a sequence; else an error. */
+/* Whether these tokens can follow in a sequence; otherwise an error. */
 static bool follows(TgLlm *m, const LlmSequence *s, const char *what, const int32_t *ids, int64_t n) {
+  int64_t before = s->nids + s->ahead;
   if (n < 1 || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "%s: no tokens", what);
-  if (n > m->context && !s->nids)
+  if (n > m->context && !before)
     return llm_fail(m->ctx, TG_ERR_LIMIT, "%s: %lld tokens are more than the context of %lld", what,
                     (long long)n, (long long)m->context);
-  if (n > m->context - s->nids)
+  if (n > m->context - before)
     return llm_fail(m->ctx, TG_ERR_LIMIT, "%s: %lld tokens after %lld are more than the context of %lld",
-                    what, (long long)n, (long long)s->nids, (long long)m->context);
+                    what, (long long)n, (long long)before, (long long)m->context);
   for (int64_t i = 0; i < n; i++)
     if (ids[i] < 0 || ids[i] >= m->k.vocabulary)
       return llm_fail(m->ctx, TG_ERR_VALUE, "%s: token %d of %lld", what, (int)ids[i],
@@ -65,39 +70,58 @@ TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n) {
   if (!llm_generates(m, "llm_eval")) return tg_error(m->ctx);
   if (!follows(m, m->now, "llm_eval", ids, n)) return tg_error(m->ctx);
   for (int64_t at = 0; at < n;) {
-    LlmStep *s = step_for(m, n - at);
+    LlmStep *s = llm_step_for(m, n - at);
     int64_t count = n - at < s->n ? n - at : s->n;
-    if (!step_run(m, s, ids + at, count, NULL)) return tg_error(m->ctx);
+    if (!ids_run(m, s, ids + at, count, NULL)) return tg_error(m->ctx);
     at += count;
   }
   m->now->has_logits = true;
   return TG_OK;
 }
 
-/* ---- the next tokens of several sequences */
+/* ---- the next tokens of several sequences, or several of one */
 typedef struct Batch {
+  const int32_t *sequences, *given; /* the caller's `count` rows */
+  int64_t count;
   int32_t *ids, *at, *which; /* rows of the step */
+  float *logits;             /* (rows of the step, vocabulary): the results */
 } Batch;
 
-/* How much of the cache a step on `count` sequences sees: what the longest has, in whole REACH_STEPs. */
-static int64_t reach_of(const TgLlm *m, const int32_t *sequences, int64_t count) {
+/* Clears the counts of rows that are not in the caches yet. */
+static void ahead_clear(TgLlm *m, const int32_t *sequences, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    if (sequences[i] >= 0 && sequences[i] < m->sequences) m->sequence[sequences[i]].ahead = 0;
+}
+
+/* Finds the place of each row in its text: after the earlier rows of the same text. */
+static void places_find(TgLlm *m, Batch b) {
+  for (int64_t i = 0; i < b.count; i++) {
+    LlmSequence *s = &m->sequence[b.sequences[i]];
+    b.at[i] = (int32_t)(s->nids + s->ahead++);
+  }
+  ahead_clear(m, b.sequences, b.count);
+}
+
+/* The part of the cache that a step reads: the length of its longest text, rounded up to whole
+ * REACH_STEPs. */
+static int64_t reach_of(Batch b) {
   int64_t most = 0;
-  for (int64_t i = 0; i < count; i++)
-    if (m->sequence[sequences[i]].nids > most) most = m->sequence[sequences[i]].nids;
+  for (int64_t i = 0; i < b.count; i++)
+    if (b.at[i] > most) most = b.at[i];
   return (most / REACH_STEP + 1) * REACH_STEP;
 }
 
-/* One step on `count` sequences; rows that are left write behind the context, and nobody reads them. */
-static bool several_rows(TgLlm *m, LlmStep *s, const int32_t *sequences, const int32_t *ids, int64_t count,
-                         Batch b) {
-  int64_t reach = reach_of(m, sequences, count);
+/* Runs one step. Keys and values of all rows are written before any are read, and a row sees the places up to
+ * its own, so rows of one text may follow one another. Unused rows write after the context, where nothing is
+ * read. */
+static bool several_rows(TgLlm *m, LlmStep *s, Batch b) {
   for (int64_t i = 0; i < s->n; i++) {
-    bool there = i < count;
-    b.which[i] = there ? sequences[i] : 0;
-    b.ids[i] = there ? ids[i] : 0;
-    b.at[i] = (int32_t)(there ? m->sequence[sequences[i]].nids : m->context);
+    bool there = i < b.count;
+    b.which[i] = there ? b.sequences[i] : 0;
+    b.ids[i] = there ? b.given[i] : 0;
+    if (!there) b.at[i] = (int32_t)m->context;
   }
-  if (tg_variable_bind(m->reach, reach)) return false;
+  if (tg_variable_bind(m->reach, reach_of((Batch){.at = b.at, .count = b.count}))) return false;
   TgTensor *x = tg_from(m->ctx, b.ids, TG_I32, TG_SHAPE(s->n));
   TgTensor *at = tg_from(m->ctx, b.at, TG_I32, TG_SHAPE(s->n));
   TgTensor *which = tg_from(m->ctx, b.which, TG_I32, TG_SHAPE(s->n));
@@ -105,86 +129,146 @@ static bool several_rows(TgLlm *m, LlmStep *s, const int32_t *sequences, const i
     TgTensor *in[] = {x, at, which};
     if (tg_cancelled(m->ctx) || tg_jit_run(s->part[i].jit, in, 3, &x, 1)) return false;
   }
-  return !tg_read(x, m->batch_logits, (size_t)(s->n * m->k.vocabulary) * sizeof *m->batch_logits);
+  return !tg_read(x, b.logits, (size_t)(s->n * m->k.vocabulary) * sizeof *b.logits);
 }
 
-/* The program with the fewest rows that so many fit into. */
-static LlmStep *several_for(TgLlm *m, int64_t count) {
-  LlmStep *best = &m->several[0];
+/* The program with the fewest rows that `count` rows fit into. */
+static int several_for(const TgLlm *m, int64_t count) {
+  int best = 0;
   for (int i = 1; i < m->nseveral && m->several[i].n >= count; i++)
-    if (!m->several[i].differs) best = &m->several[i];
+    if (!m->several[i].differs) best = i;
   return best;
 }
 
-/* What a sequence computes must not depend on how many are beside it. Programs of fewer rows have the same
- * sums, but the compiler chose their order; so the first time that one runs with a reach, the largest does
- * too, and where a bit of its logits is another one it is not used again: what it has said so far was the
- * same. Each has a scope of its own, because handles of the first that read the cache would have it copied
- * before the second writes to it. */
-static bool several_step(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t count, Batch b) {
-  LlmStep *s = several_for(m, count), *largest = &m->several[0];
-  bool *agrees = &s->agrees[reach_of(m, sequences, count) / REACH_STEP];
+enum { UNTIMED = 3 }; /* first runs of a program, which plan, compile and capture */
+
+/* The same in a scope of its own, timed. The smallest recent time is kept, so that other work of the machine
+ * has little influence. */
+static bool several_timed(TgLlm *m, LlmStep *s, Batch b) {
   bool ok = false;
-  TG_SCOPE(m->ctx) { ok = several_rows(m, s, sequences, ids, count, b); }
+  double begin = llm_seconds();
+  TG_SCOPE(m->ctx) { ok = several_rows(m, s, b); }
+  double took = llm_seconds() - begin;
+  if (!ok || ++s->runs <= UNTIMED) return ok;
+  s->seconds = llm_least_of_late(s->seconds, took);
+  return ok;
+}
+
+double llm_rows_seconds(const TgLlm *m, int64_t count) {
+  double grown = 1;
+  for (int i = several_for(m, count); i < m->nseveral; i++, grown *= UNKNOWN_GROWTH)
+    if (m->several[i].seconds > 0) return m->several[i].seconds * grown;
+  return 0;
+}
+
+enum { FEW_KEYS = 16 };
+
+/* Whether the longest text has enough tokens in the cache that sums of another order would show: few numbers
+ * may have the same sum in any order. */
+static bool tells(Batch b) {
+  int64_t most = 0;
+  for (int64_t i = 0; i < b.count; i++)
+    if (b.at[i] > most) most = b.at[i];
+  return most >= FEW_KEYS;
+}
+
+/* The result of a sequence must not depend on how many other sequences share the step. Programs of fewer rows
+ * have the same sums, but the compiler chose their order. So when a program first runs with a reach (and as
+ * long as there is little in the cache), the largest program runs as well. If any bit of the logits differs,
+ * the smaller program is not used again; its earlier results were the same. Each has a scope of its own,
+ * because handles of the first run that read the cache would force a copy of the cache before the second run
+ * writes to it. */
+static bool several_step(TgLlm *m, Batch b) {
+  LlmStep *s = &m->several[several_for(m, b.count)], *largest = &m->several[0];
+  places_find(m, b);
+  bool *agrees = &s->agrees[reach_of(b) / REACH_STEP];
+  bool ok = several_timed(m, s, b);
   if (!ok || s == largest || *agrees) return ok;
 
-  size_t nbytes = (size_t)(count * m->k.vocabulary) * sizeof *m->batch_logits;
+  size_t nbytes = (size_t)(b.count * m->k.vocabulary) * sizeof *b.logits;
   float *first = tg_alloc(m->ctx, nbytes);
-  if (first) memcpy(first, m->batch_logits, nbytes);
-  ok = false;
-  if (first) TG_SCOPE(m->ctx) {
-      ok = several_rows(m, largest, sequences, ids, count, b);
-    }
-  *agrees = ok && !memcmp(first, m->batch_logits, nbytes);
-  s->differs = ok && !*agrees;
+  if (first) memcpy(first, b.logits, nbytes);
+  ok = first && several_timed(m, largest, b);
+  bool same = ok && !memcmp(first, b.logits, nbytes);
+  *agrees = same && tells(b);
+  s->differs = ok && !same;
   tg_free(m->ctx, first);
   return ok;
 }
 
-static void several_done(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t count) {
+/* Records the rows, which are in the caches now. A text's logits are those of its last row. */
+static void several_done(TgLlm *m, Batch b) {
   size_t v = (size_t)m->k.vocabulary;
-  for (int64_t i = 0; i < count; i++) {
-    LlmSequence *s = &m->sequence[sequences[i]];
-    s->ids[s->nids++] = ids[i];
-    memcpy(s->logits, m->batch_logits + (size_t)i * v, v * sizeof *s->logits);
+  for (int64_t i = 0; i < b.count; i++) {
+    LlmSequence *s = &m->sequence[b.sequences[i]];
+    bool last = i + 1 == b.count || b.sequences[i + 1] != b.sequences[i];
+    s->ids[s->nids++] = b.given[i];
+    if (last) memcpy(s->logits, b.logits + (size_t)i * v, v * sizeof *s->logits);
     s->has_logits = true;
   }
+  m->nrows += b.count;
 }
 
 static bool several_fit(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n) {
   if (!llm_generates(m, "llm_eval_many")) return false;
   if (!m->batch) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: the model was opened without a batch");
   if (n < 1 || !sequences || !ids) return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: no tokens");
-  for (int64_t i = 0; i < n; i++) {
+  bool ok = true;
+  int64_t i = 0;
+  for (; ok && i < n; i++) {
     if (sequences[i] < 0 || sequences[i] >= m->sequences)
-      return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: sequence %d of %lld", (int)sequences[i],
-                      (long long)m->sequences);
-    for (int64_t k = 0; k < i; k++)
-      if (sequences[k] == sequences[i])
-        return llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: sequence %d twice", (int)sequences[i]);
-    if (!follows(m, &m->sequence[sequences[i]], "llm_eval_many", ids + i, 1)) return false;
+      ok = llm_fail(m->ctx, TG_ERR_VALUE, "llm_eval_many: sequence %d of %lld", (int)sequences[i],
+                    (long long)m->sequences);
+    ok = ok && follows(m, &m->sequence[sequences[i]], "llm_eval_many", ids + i, 1);
+    if (ok) m->sequence[sequences[i]].ahead++;
   }
+  ahead_clear(m, sequences, i);
+  return ok;
+}
+
+/* Makes room for the logits of n rows and of the rows that fill up the last step. */
+static bool rows_room(TgLlm *m, int64_t n) {
+  int64_t rows = (n + m->batch - 1) / m->batch * m->batch;
+  size_t nbytes;
+  if (rows <= m->rows_room) return true;
+  if (__builtin_mul_overflow((size_t)rows, (size_t)m->k.vocabulary * sizeof *m->batch_logits, &nbytes))
+    return llm_fail(m->ctx, TG_ERR_LIMIT, "llm_eval_many: logits of %lld rows", (long long)n);
+  float *grown = tg_alloc(m->ctx, nbytes);
+  if (!grown) return false;
+  tg_free(m->ctx, m->batch_logits);
+  m->batch_logits = grown;
+  m->rows_room = rows;
   return true;
 }
 
 TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n) {
   if (!m) return TG_ERR_NOMEM;
-  if (!several_fit(m, sequences, ids, n)) return tg_error(m->ctx);
+  m->nrows = 0;
+  if (!several_fit(m, sequences, ids, n) || !rows_room(m, n)) return tg_error(m->ctx);
   int32_t *rows = tg_alloc(m->ctx, 3 * (size_t)m->batch * sizeof *rows);
   bool ok = rows != NULL;
   for (int64_t at = 0; ok && at < n; at += m->batch) {
-    int64_t count = n - at < m->batch ? n - at : m->batch;
-    Batch b = {rows, rows + m->batch, rows + 2 * m->batch};
-    ok = several_step(m, sequences + at, ids + at, count, b);
-    if (ok) several_done(m, sequences + at, ids + at, count);
+    Batch b = {sequences + at,
+               ids + at,
+               n - at < m->batch ? n - at : m->batch,
+               rows,
+               rows + m->batch,
+               rows + 2 * m->batch,
+               m->batch_logits + at * m->k.vocabulary};
+    ok = several_step(m, b);
+    if (ok) several_done(m, b);
   }
   tg_free(m->ctx, rows);
   return ok ? TG_OK : tg_error(m->ctx);
 }
 
-/* ---- embeddings, and what an encoder says */
-/* A text that an encoder reads as a whole: the smallest program that it fits into, filled up with its last
- * token, which nobody sees. second: where the second of two texts begins. */
+const float *tg_llm_row_logits(const TgLlm *m, int64_t i) {
+  return m && i >= 0 && i < m->nrows ? m->batch_logits + i * m->k.vocabulary : NULL;
+}
+
+/* ---- embeddings, and the results of encoders */
+/* Runs an encoder on a whole text, by the smallest program that the text fits into. The last token fills the
+ * rest, which no token sees. second: where the second of two texts begins. */
 static bool whole_run(TgLlm *m, const int32_t *ids, int64_t n, int64_t second, float *out) {
   LlmStep *s = &m->step[m->nsteps - 1];
   while (s->n < n)
@@ -203,7 +287,7 @@ static bool whole_run(TgLlm *m, const int32_t *ids, int64_t n, int64_t second, f
   return ok;
 }
 
-/* To sum what pooling takes of rows at .. at + count - 1 of n. */
+/* Adds to `sum` the rows that pooling uses, of rows at .. at + count - 1 of n. */
 static void pooled(const TgLlm *m, const float *rows, int64_t at, int64_t count, int64_t n, double *sum) {
   int64_t width = m->k.width;
   for (int64_t i = 0; i < count; i++) {
@@ -221,9 +305,9 @@ static bool embedded(TgLlm *m, const int32_t *ids, int64_t n, float *rows, doubl
     return true;
   }
   for (int64_t at = 0; at < n;) {
-    LlmStep *s = step_for(m, n - at);
+    LlmStep *s = llm_step_for(m, n - at);
     int64_t count = n - at < s->n ? n - at : s->n;
-    if (!step_run(m, s, ids + at, count, rows)) return false;
+    if (!ids_run(m, s, ids + at, count, rows)) return false;
     pooled(m, rows, at, count, n, sum);
     at += count;
   }
@@ -239,7 +323,7 @@ static bool can_embed(TgLlm *m) {
                   m->architecture);
 }
 
-/* What an encoder does to the vector that pooling gave: two products. */
+/* Applies the two products that an encoder may have after pooling. */
 static bool behind_pooling(TgLlm *m, double *sum) {
   int64_t width = m->k.width;
   float *v = m->dense_in ? tg_alloc(m->ctx, (size_t)width * sizeof *v) : NULL;
@@ -276,7 +360,8 @@ TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out) {
   return ok ? TG_OK : tg_error(m->ctx);
 }
 
-/* A text behind *n ids, without what begins and ends it; then *n are there, or would be. */
+/* Appends a text to the *n ids, without special tokens at its beginning and end. *n becomes the number of
+ * ids, even if there is no room for all of them. */
 static bool text_put(TgLlm *m, const char *text, size_t nbytes, int32_t *ids, int64_t *n) {
   int64_t room = m->context > *n ? m->context - *n : 0;
   int64_t count = tg_tokenize(m->tokenizer, text, nbytes, ids + m->context - room, (size_t)room);
@@ -289,7 +374,7 @@ static void token_put(TgLlm *m, int32_t id, int32_t *ids, int64_t *n) {
   *n += id >= 0;
 }
 
-/* Both texts with what stands between them: BERT's words have one token there, the others two. */
+/* Both texts with the tokens between them: BERT's words have one token there, other tokenizers two. */
 static bool pair_ids(TgLlm *m, const char *query, size_t nquery, const char *document, size_t ndocument,
                      int32_t *ids, int64_t *n, int64_t *second) {
   const TgTokenizer *t = m->tokenizer;
@@ -334,7 +419,7 @@ TgStatus tg_llm_use(TgLlm *m, int64_t sequence) {
   return TG_OK;
 }
 
-/* Of the first `length` tokens those that are settled. */
+/* The settled tokens among the first `length` ones, in whole blocks. */
 static int64_t blocks_within(const TgLlm *m, const LlmSequence *s, int64_t length) {
   int64_t most = s->settled < length ? s->settled : length;
   return most - most % m->block;
@@ -351,7 +436,7 @@ TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length) {
   if (source == m->now) return tg_llm_rewind(m, length);
   if (tg_variable_bind(m->which, m->now - m->sequence) || tg_variable_bind(m->other, from))
     return tg_error(m->ctx);
-  m->now->nids = m->now->settled = 0; /* what fails has written some of it */
+  m->now->nids = m->now->settled = 0; /* a failed copy has already written a part */
   m->now->has_logits = false;
   if (length && (tg_variable_bind(m->length, length) || tg_jit_run(m->copy, NULL, 0, NULL, 0)))
     return tg_error(m->ctx);

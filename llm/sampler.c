@@ -1,6 +1,7 @@
-/* sampler.c: the next token. In: logits and the tokens so far. Out: one id. A chain: bias and penalties
- * change logits, then top-k, typical, top-p and min-p leave candidates out, then temperature and a draw. The
- * same seed and logits give the same tokens everywhere: sums are made in double, in one order. */
+/* sampler.c: chooses the next token. In: logits and the tokens so far. Out: one id. It is a chain: bias and
+ * penalties change logits; top-k, typical, top-p and min-p remove candidates; temperature and a draw choose
+ * one. The same seed and logits give the same tokens everywhere, because sums are made in double and in one
+ * order. */
 #include "llm_private.h"
 #include <math.h>
 #include <stdlib.h>
@@ -14,12 +15,12 @@ typedef struct Candidate {
 struct TgSampler {
   TgContext *ctx;
   TgSamplerOptions o;
-  int64_t vocabulary, n;  /* n: candidates that are left */
-  Candidate *at, *sorted; /* sorted: room to put all in order; NULL: few are asked for */
+  int64_t vocabulary, n;  /* n: the number of candidates left */
+  Candidate *at, *sorted; /* sorted: room to sort all; NULL: only a few are needed */
   int32_t *history;       /* the last tokens, the oldest first */
   int64_t nhistory, most_history;
-  int32_t *count;   /* of each token among the last ones */
-  int64_t *matched; /* DRY: how long a repetition each token would go on */
+  int32_t *count;   /* how often each token is among the last ones */
+  int64_t *matched; /* DRY: the length of the repetition that each token would continue */
   int64_t *z;
   int32_t *bias_ids, *breakers;
   float *bias;
@@ -131,7 +132,7 @@ void tg_sampler_reset(TgSampler *s, uint64_t seed) {
   s->nhistory = 0;
 }
 
-/* ---- the tokens so far: twice the room, so that they are moved to the front only once in a while */
+/* ---- the tokens so far: there is twice the room, so that they are moved to the front only rarely */
 void tg_sampler_accept(TgSampler *s, int64_t id) {
   if (!s || id < 0 || id >= s->vocabulary || !s->most_history) return;
   if (s->nhistory == 2 * s->most_history) {
@@ -141,7 +142,7 @@ void tg_sampler_accept(TgSampler *s, int64_t id) {
   s->history[s->nhistory++] = (int32_t)id;
 }
 
-/* the last n of them, or as many as there are */
+/* the last n of them, or all if there are fewer */
 static const int32_t *last_of(const TgSampler *s, int64_t *n) {
   if (*n > s->nhistory) *n = s->nhistory;
   return s->history + s->nhistory - *n;
@@ -157,7 +158,7 @@ static void penalize(TgSampler *s) {
     s->count[last[i]]++;
   for (int64_t i = 0; i < n; i++) {
     int32_t id = last[i], c = s->count[id];
-    if (!c) continue; /* it was among those before */
+    if (!c) continue; /* the token was handled already */
     double l = (double)s->at[id].logit;
     l = l > 0 ? l / o->repeat_penalty : l * o->repeat_penalty;
     s->at[id].logit = (float)(l - c * o->frequency_penalty - o->presence_penalty);
@@ -171,9 +172,10 @@ static bool breaks(const TgSampler *s, int32_t id) {
   return false;
 }
 
-/* DRY: a token that would go on with a repetition of length m >= allowed loses multiplier * base^(m -
- * allowed). Read backwards, z[k] is how long the text that ends k tokens ago is as the text that ends now
- * (at most up to a breaker), and the token that followed then is the one that would go on. */
+/* DRY: a token that would continue a repetition of length m >= allowed loses multiplier * base^(m - allowed).
+ * Read backwards, z[k] is the length that the text which ends k tokens ago and the text which ends now have
+ * in common (the penalty counts it only up to a breaker). The token that followed then is the token that
+ * would continue the repetition. */
 static void penalize_repetition(TgSampler *s) {
   const TgSamplerOptions *o = &s->o;
   int64_t n = o->dry_last, least = 0;
@@ -208,7 +210,7 @@ static bool better(const Candidate *a, const Candidate *b) {
   return a->logit != b->logit ? a->logit > b->logit : a->id < b->id;
 }
 
-/* A heap whose root is the worst. */
+/* Restores a heap whose root is the worst candidate. */
 static void sift(Candidate *at, int64_t i, int64_t n) {
   Candidate c = at[i];
   for (int64_t child; (child = 2 * i + 1) < n; i = child) {
@@ -219,7 +221,7 @@ static void sift(Candidate *at, int64_t i, int64_t n) {
   at[i] = c;
 }
 
-/* Eight bits of a number that is the smaller the larger the logit is; -0 is 0. */
+/* Eight bits of a number that decreases as the logit grows; -0 is treated as 0. */
 static uint32_t digit_of(const Candidate *c, int shift) {
   union {
     float f;
@@ -229,9 +231,9 @@ static uint32_t digit_of(const Candidate *c, int shift) {
   return (bits.u >> 31 ? bits.u : ~bits.u ^ 1u << 31) >> shift & 255;
 }
 
-/* All of them in order, by the bits of their logits, eight at a time. Each pass keeps the order of what is
- * equal, so of equal ones the first id comes first. A heap is for few of many: it takes longer to put 150,000
- * tokens in order than a small model takes to compute them. */
+/* Sorts all candidates by the bits of their logits, eight at a time. Each pass keeps the order of equal
+ * digits, so among equal logits the first id comes first. The heap is used when few of many are needed:
+ * sorting 150,000 tokens takes longer than a small model takes to compute them. */
 static void sort_all(TgSampler *s) {
   for (int shift = 0; shift < 32; shift += 8) {
     int64_t place[257] = {0};
@@ -247,7 +249,7 @@ static void sort_all(TgSampler *s) {
   }
 }
 
-/* The k best, in order. */
+/* Keeps the k best candidates, in order. */
 static void keep_best(TgSampler *s, int64_t k) {
   if (k > s->n) k = s->n;
   if (s->sorted && k > s->n / 8) {
@@ -271,7 +273,7 @@ static void keep_best(TgSampler *s, int64_t k) {
   s->n = k;
 }
 
-/* p of the candidates, which are sorted */
+/* computes p of the candidates, which are sorted */
 static void soften(TgSampler *s, double temperature) {
   double sum = 0, most = (double)s->at[0].logit;
   for (int64_t i = 0; i < s->n; i++) {
@@ -288,7 +290,8 @@ static int by_typicality(const void *a, const void *b) {
   return x->id < y->id ? -1 : 1;
 }
 
-/* Those whose surprise is nearest to the mean surprise, until they have a share of typical_p. */
+/* Keeps the candidates whose surprise is nearest to the mean surprise, until their probabilities add up to
+ * typical_p. */
 static void keep_typical(TgSampler *s) {
   if (s->o.typical_p >= 1) return;
   double entropy = 0, share = 0, most = (double)s->at[0].logit, sum = 0;
@@ -308,8 +311,8 @@ static void keep_typical(TgSampler *s) {
   keep_best(s, s->n);
 }
 
-/* The likeliest, until they have a share of top_p; then those that are not min_p times as likely as the
- * first. */
+/* Keeps the likeliest candidates until their probabilities add up to top_p, then removes those that are less
+ * than min_p times as likely as the first. */
 static void keep_likely(TgSampler *s) {
   int64_t n = 0;
   double share = 0;
@@ -324,7 +327,7 @@ static void keep_likely(TgSampler *s) {
   s->n = n;
 }
 
-/* The whole chain up to the draw; false: no logit is a number. */
+/* The whole chain up to the draw; false: no logit is a finite number. */
 static bool chain(TgSampler *s, const float *logits) {
   const TgSamplerOptions *o = &s->o;
   s->n = s->vocabulary;

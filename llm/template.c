@@ -1,6 +1,6 @@
 /* template.c: chat templates. In: a template's text, JSON. Out: the text that a model is given. The template
- * is not trusted: steps, depth, memory and the length of what it writes have limits, and it calls nothing
- * that could change anything. */
+ * is not trusted: its steps, depth, memory and the length of its output are limited, and it can call nothing
+ * that changes anything. */
 #define _POSIX_C_SOURCE 200809L
 #include "jinja.h"
 
@@ -8,7 +8,7 @@ enum { USUAL_STEPS = 2000000, USUAL_BYTES = 16 << 20, MOST_DEPTH = 200 };
 
 struct TgTemplate {
   TgContext *ctx;
-  Jinja parsed, rendered; /* the arenas of nodes and of the last text */
+  Jinja parsed, rendered; /* the arenas of the nodes and of the last text */
   char *text;             /* nodes point into it */
   JNode *root;
 };
@@ -20,7 +20,7 @@ static void limits_set(Jinja *j, TgContext *ctx, int64_t steps, int64_t bytes) {
   j->arena.most = 8 * (size_t)bytes;
 }
 
-/* \r\n and \r are newlines too */
+/* turns \r\n and \r into \n; returns the new length */
 static size_t newlines(char *s, size_t n) {
   size_t to = 0;
   for (size_t i = 0; i < n; i++) {
@@ -109,7 +109,7 @@ static void json_text(LlmText *to, const char *s) {
 
 static void put(LlmText *to, const char *s) { llm_put(to, s, strlen(s)); }
 
-/* a token as a JSON text; no such token: "" */
+/* a token as a JSON string; no such token: "" */
 static void json_token(LlmText *to, const TgTokenizer *k, TgTokenRole role) {
   size_t n = 0;
   const char *s = tg_token_text(k, tg_token_special(k, role), &n);

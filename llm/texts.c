@@ -1,12 +1,12 @@
-/* texts.c: texts to learn from. In: a file with a JSON object a line, or of plain text. Out: a dataset of
- * tokens, and of what follows each of them where that counts. All is tokenized when the file is opened; an
- * item is a window of it. */
+/* texts.c: texts to learn from. In: a file with a JSON object in each line, or of plain text. Out: a dataset
+ * of tokens and of the tokens that follow them, where these count. The whole file is tokenized when it is
+ * opened; an item is a window of it. */
 #include "llm_private.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Tokens at .. at + n - 1; the first is followed, not wanted. */
+/* Tokens at .. at + n - 1. The first token is only an input, never a target. */
 typedef struct Item {
   size_t at, n;
 } Item;
@@ -17,13 +17,13 @@ typedef struct Texts {
   TgTemplate *template_; /* NULL: the model has none */
   int64_t length;
   int32_t *ids;
-  bool *counts; /* whether a token is to be learned */
+  bool *counts; /* whether a token is a target */
   size_t n, ids_cap, counts_cap;
   Item *item;
   size_t nitems, items_cap;
   TgLlmTexts about;
   const char *path;
-  int64_t line; /* 0: a text of no lines */
+  int64_t line; /* 0: plain text, which is not read by lines */
 } Texts;
 
 static bool bad(const Texts *t, const char *what) {
@@ -47,7 +47,7 @@ static bool put_id(Texts *t, int64_t id, bool counts) {
   return true;
 }
 
-/* A piece of a text. special: control tokens are taken as such. */
+/* Adds a piece of a text. special: control tokens in it are recognised. */
 static bool put_piece(Texts *t, const char *s, size_t n, bool first, bool special, bool counts) {
   size_t length = 0;
   const char *bos = tg_token_text(t->tokenizer, t->tokenizer->bos, &length);
@@ -66,7 +66,8 @@ static bool put_end(Texts *t) {
   return end < 0 || put_id(t, end, true);
 }
 
-/* Tokens begin .. n - 1 as one item or several. goes_on: what is too long for one is the next's. */
+/* Adds tokens begin .. n - 1 as one item or several. goes_on: the tokens that do not fit in one item become
+ * the next item; otherwise they are cut. */
 static bool items_add(Texts *t, size_t begin, bool goes_on) {
   size_t most = (size_t)t->length + 1;
   for (size_t at = begin; at + 1 < t->n; at += most - 1) {
@@ -105,7 +106,7 @@ static json_t *token_text(const Texts *t, TgTokenRole role) {
   return v ? v : json_string("");
 }
 
-/* What the template makes of the first n messages; to be freed. NULL: an error. */
+/* The text that the template makes of the first n messages, to be freed. NULL: an error. */
 static char *rendered(Texts *t, const json_t *o, size_t n, bool asks) {
   json_t *all = json_pack("{s:[], s:b, s:o, s:o}", "messages", "add_generation_prompt", asks, "bos_token",
                           token_text(t, TG_TOKEN_BOS), "eos_token", token_text(t, TG_TOKEN_EOS));
@@ -121,8 +122,8 @@ static char *rendered(Texts *t, const json_t *o, size_t n, bool asks) {
   return copy;
 }
 
-/* What is written when message i is added to *done, the text so far: a part that asks for it, and the
- * message, which counts. */
+/* Adds the text by which message i extends *done, the text so far: first the part that asks for a reply,
+ * which does not count, then the message, which counts. */
 static bool put_reply(Texts *t, const json_t *o, size_t i, char **done) {
   char *before = rendered(t, o, i, true), *after = before ? rendered(t, o, i + 1, false) : NULL;
   size_t same = 0, there = *done ? strlen(*done) : 0;
@@ -258,7 +259,7 @@ static bool texts_read(Texts *t, const TgLlm *m) {
   return ok;
 }
 
-/* Positions that the longest item has; the last token of an item is wanted, and never read. */
+/* The number of positions of the longest item. The last token of an item is only a target, never an input. */
 static int64_t longest_item(const Texts *t) {
   size_t most = 0;
   for (size_t i = 0; i < t->nitems; i++)

@@ -1,9 +1,9 @@
-/* tg_llm.h: language models of gguf files, built on tg.h, tg_nn.h and tg_io.h alone: tokenizers, models with
- * their cache, samplers, chat templates.
+/* tg_llm.h: language models in gguf files: tokenizers, models with their caches, samplers, grammars and chat
+ * templates. It is built on tg.h, tg_nn.h and tg_io.h alone.
  *
- * What a file says is not trusted: every count, shape and id is checked, and an error (TG_ERR_VALUE) says
- * what is wrong. A tokenizer, a model, a sampler and a template end before the context is closed. Texts are
- * UTF-8; what is no UTF-8 is taken as bytes. */
+ * A file is not trusted: every count, shape and id is checked, and an error (TG_ERR_VALUE) describes what is
+ * wrong. Free a tokenizer, a model, a sampler or a template before its context is closed. Texts are UTF-8;
+ * bytes that are not valid UTF-8 are treated as single bytes. */
 #ifndef TG_LLM_H
 #define TG_LLM_H
 #include "tg_io.h"
@@ -12,33 +12,35 @@
 extern "C" {
 #endif
 
-/* ---- tokenizers: tokenizer.ggml.* of a gguf file. Models: gpt2 (byte-level byte pairs, the patterns of
- * tokenizer.ggml.pre by pcre2), llama (SentencePiece's byte pairs), t5 (its unigrams), bert (WordPiece). */
+/* ---- tokenizers: read from the keys tokenizer.ggml.* of a gguf file. The models are gpt2 (byte-level byte
+ * pairs; pcre2 splits the text by the patterns of tokenizer.ggml.pre), llama (SentencePiece's byte pairs), t5
+ * (SentencePiece's unigrams) and bert (WordPiece). */
 typedef struct TgTokenizer TgTokenizer;
 
-/* gguf: what tg_gguf_load gave; it may end before the tokenizer. NULL: an error; TG_ERR_VALUE names the
- * model, the patterns or the array that is not as it should be. */
+/* gguf: the result of tg_gguf_load, which may be freed before the tokenizer. Returns NULL on an error; the
+ * text of TG_ERR_VALUE names the model, the patterns or the array that is wrong or unknown. */
 TG_API TgTokenizer *tg_tokenizer_new(TgContext *ctx, const TgValue *gguf);
 TG_API void tg_tokenizer_free(TgTokenizer *t);           /* NULL is fine */
 TG_API int64_t tg_tokenizer_count(const TgTokenizer *t); /* ids are 0 .. count - 1 */
-/* The bytes that id stands for, not ended by a 0 byte; nbytes may be NULL. NULL: no such id. */
+/* The bytes that id stands for. No 0 byte follows them, so read *nbytes for their number; nbytes may be NULL.
+ * Returns NULL if there is no token with this id. */
 TG_API const char *tg_token_text(const TgTokenizer *t, int64_t id, size_t *nbytes);
-TG_API int64_t tg_token_id(const TgTokenizer *t, const char *text); /* control tokens too; -1: none */
+TG_API int64_t tg_token_id(const TgTokenizer *t, const char *text); /* finds control tokens, too; -1: none */
 
 typedef enum TgTokenRole {
-  TG_TOKEN_BOS = 0, /* begins a text */
-  TG_TOKEN_EOS,     /* ends it */
-  TG_TOKEN_EOT,     /* ends a turn */
+  TG_TOKEN_BOS = 0, /* at the beginning of a text */
+  TG_TOKEN_EOS,     /* at the end of a text */
+  TG_TOKEN_EOT,     /* at the end of a turn of a chat */
   TG_TOKEN_UNKNOWN,
   TG_TOKEN_PADDING
 } TgTokenRole;
 
 TG_API int64_t tg_token_special(const TgTokenizer *t, TgTokenRole role); /* -1: the file names none */
-TG_API bool tg_token_ends(const TgTokenizer *t, int64_t id); /* a reply ends here: EOS, EOT, <|im_end|> .. */
+TG_API bool tg_token_ends(const TgTokenizer *t, int64_t id); /* it ends a reply: EOS, EOT, <|im_end|> .. */
 
-/* special: control tokens are looked for in the text; without it "<s>" is three characters. ends: BOS before
- * the text and EOS after it, where the file wants them. inside: the text goes on after another, so no blank
- * is put before it. */
+/* special: control tokens are recognised in the text; otherwise "<s>" is read as three characters. ends: BOS
+ * is put before the text and EOS after it if the file asks for them. inside: the text continues another text,
+ * so no space is put before it. */
 typedef struct TgTokenizeOptions {
   size_t size;
   const char *set;
@@ -46,14 +48,14 @@ typedef struct TgTokenizeOptions {
   int end_;
 } TgTokenizeOptions;
 
-/* [options] Writes at most cap ids (out may be NULL where cap is 0) and returns how many there are; -1: an
- * error. */
+/* [options] Writes at most cap ids (out may be NULL if cap is 0) and returns the number of tokens of the
+ * whole text, which may be more than cap. Returns -1 on an error. */
 TG_API int64_t tg_tokenize_opt(TgTokenizer *t, const char *text, size_t nbytes, int32_t *out, size_t cap,
                                const TgTokenizeOptions *o);
 
-/* special: control tokens are shown as they are written. inside: the text goes on after another, so the blank
- * that SentencePiece has before a text stays. bytes: each token gives its own bytes at once, be they a
- * part of a character. */
+/* special: control tokens are shown as they are written. inside: the text continues another text, so the
+ * space that SentencePiece puts before a text is kept. bytes: each token gives its bytes at once, even if
+ * they are only part of a character. */
 typedef struct TgDetokenizeOptions {
   size_t size;
   const char *set;
@@ -61,36 +63,39 @@ typedef struct TgDetokenizeOptions {
   int end_;
 } TgDetokenizeOptions;
 
-/* ids as a text that grows. A piece never ends within a character, without .bytes. t must outlive it. */
+/* Turns ids into a growing text, token by token. Unless .bytes is set, a piece never ends inside a character.
+ * t must outlive the detokenizer. */
 typedef struct TgDetokenizer TgDetokenizer;
 TG_API TgDetokenizer *tg_detokenizer_new_opt(const TgTokenizer *t, const TgDetokenizeOptions *o);
-/* What there is to show after this token, perhaps nothing; ended by a 0 byte, valid until the next call.
- * NULL: TG_ERR_VALUE, no such id. */
+/* The text that can be shown after this token, which may be empty. It ends with a 0 byte and is valid until
+ * the next call. NULL: TG_ERR_VALUE, there is no such id. */
 TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbytes);
-/* What is left: U+FFFD for a character that never ended, else "". */
+/* The rest of the text: U+FFFD if the last character was never completed, otherwise "". */
 TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
-/* ---- models: those that tg_llm_architecture names: llama (Llama 2 and 3, Mistral, SmolLM, and Mixtral by
- * its experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and others that go on with texts, and
- * encoders, which turn them into vectors: bert (XLM-RoBERTa too), nomic-bert, jina-bert-v2, gemma-
- * embedding. Weights are views of the file, or packed (.activations): quantised values are computed where
- * a product needs them. Keys and values of the tokens so far are kept in a cache. A step is a captured
- * program (tg_jit): the first two of each size are planned and compiled, later ones are replayed. */
+/* ---- models: tg_llm_architecture lists the architectures. Decoders continue texts: llama (Llama 2 and 3,
+ * Mistral, SmolLM; Mixtral by its experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and more. Encoders
+ * turn texts into vectors: bert (XLM-RoBERTa too), nomic-bert, jina-bert-v2, gemma-embedding. Weights are
+ * views of the file, or packed (.activations); quantised values are decoded where a product needs them. The
+ * keys and values of the tokens so far are kept in a cache. A step is a captured program (tg_jit): the first
+ * two runs of each size are planned and compiled, later runs replay the program. */
 typedef struct TgLlm TgLlm;
 
-/* context: tokens that the cache has room for; 0: those of the training, at most 4096. block: tokens of a
- * prompt that are computed at once; 0: 128. sequences: texts that are worked on in turn, each with a cache
- * of its own; 0: 1. batch: of so many of them (there may be fewer) tg_llm_eval_many computes the next
- * token at once, and fewer in a smaller step; 0: there is no such step; -1: 16, and none of one sequence.
- * cache: TG_F32 (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16", "bf16", or
- * "q8_0": 8 bits each, and a scale for 32 of them; NULL: what cache says. activations: 16 (the default,
- * 0): on a CPU quantised matrices are packed when the model is opened (tg_packed_new), and what they are
- * multiplied with is rounded to 16 bits below the largest of 32 numbers; 8: to 8 bits, which is what
- * llama.cpp does and half the work; on a GPU, with 8 and 16, a prompt's tokens are multiplied as f16 by
- * its matrix units; 32: f32, and weights stay views of the file. pooling: what tg_llm_embed makes of a text,
- * "mean", "cls" or "last"; NULL: what the file says, else the mean. Of an encoder texts are read at once, so
- * block, batch and caches mean nothing to it, and the context is at most that of the training. */
+/* context: the number of tokens that the cache has room for; 0: the context of the training, but at most
+ * 4096. block: tokens of a prompt that are computed at once; 0: 128. sequences: the number of texts that are
+ * worked on in turn, each with a cache of its own; 0: 1. batch: the number of rows for which tg_llm_eval_many
+ * computes the next tokens in one step, which may be larger than sequences; fewer rows take a smaller step;
+ * 0: there is no such step; -1: 16, or none if there is one sequence. cache: TG_F32 (the default), TG_F16 or
+ * TG_BF16. cache_type: the same as a text, "f32", "f16", "bf16", or "q8_0": 8 bits for each element and one
+ * scale for 32 elements; NULL: as cache says. activations: the bits of the numbers that quantised matrices
+ * are multiplied with; 16 (the default, 0): on a CPU these matrices are packed when the model is opened
+ * (tg_packed_new), and activations are rounded to 16 bits below the largest of 32 numbers; 8: they are
+ * rounded to 8 bits, as llama.cpp does, which is half the work; on a GPU, with 8 and 16, a prompt's tokens
+ * are multiplied as f16 by its matrix units; 32: products are f32, and weights stay views of the file.
+ * pooling: how tg_llm_embed makes one vector of a text, "mean", "cls" or "last"; NULL: as the file says, or
+ * the mean if it says nothing. An encoder reads a text at once, so block, batch and the caches are ignored
+ * for it, and its context is at most the context of the training. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
@@ -103,15 +108,16 @@ typedef struct TgLlmOptions {
   int end_;
 } TgLlmOptions;
 
-TG_API const char *tg_llm_architecture(int i); /* those that there are; NULL past the last */
-/* [options] NULL: an error. TG_ERR_VALUE: an architecture, a scaling or a type that is not here, a key or a
- * tensor that is missing or superfluous, or one whose shape is not what the numbers of the file say: the text
- * names it, and both shapes. A file without a vocabulary is a model without a tokenizer. */
+TG_API const char *tg_llm_architecture(int i); /* the names of all; NULL past the last */
+/* [options] Returns NULL on an error. TG_ERR_VALUE: an architecture, a scaling or a type is not supported; a
+ * key or a tensor is missing or superfluous; or the shape of a tensor contradicts the numbers of the file:
+ * then the text names the tensor and both shapes. A file without a vocabulary gives a model without a
+ * tokenizer. */
 TG_API TgLlm *tg_llm_open_opt(TgContext *ctx, const char *path, const TgLlmOptions *o);
 TG_API void tg_llm_free(TgLlm *m); /* NULL is fine */
 
-/* name may be "", chat_template NULL; they live as long as the model. encoder: it has embeddings, or,
- * where it ranks, tg_llm_rank, and generates nothing. */
+/* name may be "", chat_template NULL; the texts live as long as the model. encoder: the model gives
+ * embeddings (or, if ranks is set, the scores of tg_llm_rank) and generates no text. */
 typedef struct TgLlmAbout {
   size_t size;
   const char *name, *architecture, *chat_template;
@@ -121,61 +127,151 @@ typedef struct TgLlmAbout {
 } TgLlmAbout;
 
 TG_API TgLlmAbout tg_llm_about(const TgLlm *m);
-TG_API TgTokenizer *tg_llm_tokenizer(const TgLlm *m); /* the model's; NULL: it has none */
-TG_API const TgValue *tg_llm_gguf(const TgLlm *m);    /* what the file says; the model's */
-/* What follows is about this sequence, 0 .. sequences - 1; the first, where nothing was said. What it
- * computes does not depend on the others. TG_ERR_VALUE: there are not so many. */
+TG_API TgTokenizer *tg_llm_tokenizer(const TgLlm *m); /* owned by the model; NULL: it has none */
+TG_API const TgValue *tg_llm_gguf(const TgLlm *m);    /* the file's contents; owned by the model */
+/* Selects the sequence, 0 .. sequences - 1, that the functions below work on. Before the first call it is the
+ * first one. The results of a sequence do not depend on the other sequences. TG_ERR_VALUE: there is no such
+ * sequence. */
 TG_API TgStatus tg_llm_use(TgLlm *m, int64_t sequence);
-/* The cache begins with the first `length` tokens of another sequence: a prefix that both have is computed
- * once. TG_ERR_VALUE: that has not so many. */
+/* Copies the first `length` tokens of another sequence to the beginning of this sequence's cache and drops
+ * what it had, so that a common prefix is computed only once. TG_ERR_VALUE: the other sequence has fewer
+ * tokens. */
 TG_API TgStatus tg_llm_copy(TgLlm *m, int64_t from, int64_t length);
-/* n tokens after those in the cache. TG_ERR_LIMIT: more than the context has room for; TG_ERR_VALUE: an id
- * that is none, nothing is computed then; TG_ERR_CANCELLED: what was computed stays in the cache. */
+/* Computes n tokens after those in the cache. TG_ERR_LIMIT: the context has no room for them; TG_ERR_VALUE:
+ * an id is out of range, and nothing is computed; TG_ERR_CANCELLED: the steps that were completed stay in the
+ * cache. */
 TG_API TgStatus tg_llm_eval(TgLlm *m, const int32_t *ids, int64_t n);
-/* The next token ids[i] of sequence sequences[i], all different, n of them: `batch` at a time, as one
- * program whose rows do not meet: what a sequence computes depends neither on the others nor on its place,
- * to the bit. It may differ in the last bits from what tg_llm_eval computes, whose sums have another order:
- * who mixes both decides by the text alone which tokens are whose. Each has logits afterwards (tg_llm_use,
- * tg_llm_logits). Errors as tg_llm_eval, before anything is computed; TG_ERR_VALUE: a sequence that is
- * none, or twice. After TG_ERR_CANCELLED those of whole steps are done. */
+/* Computes n rows. Row i is the next token, ids[i], of sequence sequences[i]; rows of the same sequence
+ * follow one another in its text. `batch` rows at a time are one program, in which the texts do not see each
+ * other. To the bit, the result of a row depends neither on the other rows (except the earlier rows of its
+ * own text), nor on its place, nor on whether its text has one row or many. It may differ in the last bits
+ * from the result of tg_llm_eval, whose sums have another order. A caller that mixes both functions must
+ * therefore choose between them by the text alone. Afterwards each sequence has the logits of its last row
+ * (tg_llm_use, tg_llm_logits). Errors are those of tg_llm_eval and are found before anything is computed;
+ * TG_ERR_VALUE: there is no such sequence. After TG_ERR_CANCELLED the rows of the steps that were completed
+ * are in the caches. */
 TG_API TgStatus tg_llm_eval_many(TgLlm *m, const int32_t *sequences, const int32_t *ids, int64_t n);
-/* A text as a direction: `width` numbers, of its n tokens after the last norm what pooling says (the mean,
- * the first, the last), of length 1. The sequence has these tokens afterwards (an encoder's has none), and
- * no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval; the file has no pooling; a reranker; it is not
- * finite. */
+/* The logits after row i of the last tg_llm_eval_many, one for each token of the vocabulary; valid until the
+ * next call of it. NULL: it had no such row. */
+TG_API const float *tg_llm_row_logits(const TgLlm *m, int64_t i);
+/* Turns a text of n tokens into a vector of `width` numbers and length 1: after the last norm, the mean, the
+ * first or the last of its tokens, as pooling says. Afterwards the sequence has these tokens (an encoder's
+ * has none) and no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval; TG_ERR_VALUE also if the file has no
+ * pooling, the model is a reranker or the vector is not finite. */
 TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
-/* How well a document answers a query, as a reranker says it: a number that is larger for better ones.
- * tokens: of both, with what stands around them; may be NULL. TG_ERR_VALUE: the model is none, or has no
- * tokenizer; TG_ERR_LIMIT: both are more than the context. */
+/* Writes how well a document answers a query, as a reranker judges it: the larger the score, the better.
+ * tokens: the number of tokens of both texts with the special tokens around them; may be NULL. TG_ERR_VALUE:
+ * the model is not a reranker, or has no tokenizer; TG_ERR_LIMIT: the two texts are longer than the
+ * context. */
 TG_API TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *document,
                             size_t ndocument, float *score, int64_t *tokens);
-/* One for each token of the vocabulary, after the last token; until the next tg_llm_eval or tg_llm_rewind.
- * NULL: there are none. */
+/* The logits after the last token, one for each token of the vocabulary; valid until the next tg_llm_eval or
+ * tg_llm_rewind. NULL: there are none. */
 TG_API const float *tg_llm_logits(const TgLlm *m);
 TG_API const int32_t *tg_llm_ids(const TgLlm *m,
                                  int64_t *n); /* the tokens in the cache, and how many (n may be NULL) */
-/* Of the first tokens so many were computed as whole blocks, one after the other from the first on: what the
- * cache has of them is to the bit what any text gets that begins with them. What a text has after them
- * depends on where its prompt ended: who wants the same bits keeps these and reads the rest again. */
+/* The number of tokens from the beginning that were computed as whole blocks, one after the other. Their part
+ * of the cache has, to the bit, the values that any text with this beginning gets. The values of later tokens
+ * depend on where the prompt ended, so a caller that needs the same bits keeps only the settled tokens and
+ * computes the rest again. */
 TG_API int64_t tg_llm_settled(const TgLlm *m);
-/* Only the first `length` tokens stay in the cache. TG_ERR_VALUE: there are not so many. */
+/* Keeps only the first `length` tokens in the cache. TG_ERR_VALUE: there are fewer tokens. */
 TG_API TgStatus tg_llm_rewind(TgLlm *m, int64_t length);
 
+/* ---- pictures: read by the vision tower of a mmproj gguf file (general.architecture clip) beside a model's
+ * own file. Its projector has the type "mlp" (LLaVA 1.5), "gemma3" (Gemma 3) or "idefics3" (SmolVLM, Idefics
+ * 3). A picture is RGB bytes (height, width, 3), at most 32768 on a side. It is resized to the size that the
+ * tower reads, by the filter that the model was trained with, and becomes tg_vision_tokens vectors, which
+ * take the place of tokens in the text. */
+typedef struct TgVision TgVision;
+
+/* path: a mmproj gguf file, or a folder in Hugging Face's form, which has both models. A model has at most
+ * one vision at a time; it is freed before the model, or with it. Returns NULL on an error. TG_ERR_IO;
+ * TG_ERR_VALUE: an architecture or a projector is not supported (the text lists those that are); a key or a
+ * tensor is missing or superfluous; the shape of a tensor contradicts the numbers of the file or the width of
+ * m (the text names the tensor and both shapes); or m is an encoder; TG_ERR_LIMIT: a picture takes more
+ * tokens than the context; TG_ERR_STATE: m already has a vision. */
+TG_API TgVision *tg_vision_open(TgLlm *m, const char *path);
+TG_API void tg_vision_free(TgVision *v);            /* NULL is fine */
+TG_API int64_t tg_vision_tokens(const TgVision *v); /* tokens that a picture takes */
+
+/* image: the side of the square that the tower reads, in pixels; width: the numbers of a vector. begin, end:
+ * text with control tokens that is put around a picture's tokens, may be "". mark: what chat templates write
+ * in place of a picture; NULL: there are no more marks. mutual: the tokens of a picture see each other in
+ * both directions, as in Gemma 3. */
+typedef struct TgVisionAbout {
+  size_t size;
+  const char *projector, *begin, *end, *mark[3];
+  int64_t tokens, image, width;
+  bool mutual;
+} TgVisionAbout;
+
+TG_API TgVisionAbout tg_vision_about(const TgVision *v);
+/* tg_vision_pixels writes what the tower reads, (3, image, image); tg_vision_vectors writes the projector's
+ * vectors, (tokens, width). TG_ERR_VALUE: there is no picture, or it is too large. */
+TG_API TgStatus tg_vision_pixels(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, float *out);
+TG_API TgStatus tg_vision_vectors(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, float *out);
+/* Writes the ids that stand for a picture's tokens in tg_llm_ids. They are below 0 and come from a hash of
+ * all bytes of the picture, so two texts have a beginning in common only if their pictures are the same. */
+TG_API TgStatus tg_vision_ids(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, int32_t *ids);
+/* Computes a picture after the tokens in the cache, without the text that belongs around it (begin, end). The
+ * logits are those after its last token. The same picture after the same tokens gives the same bits. Do not
+ * rewind to the middle of a picture, because the tokens that are left may have seen those that are gone:
+ * rewind to its beginning. Errors: as tg_vision_pixels and tg_llm_eval. */
+TG_API TgStatus tg_llm_eval_picture(TgLlm *m, TgVision *v, const uint8_t *rgb, int64_t height, int64_t width);
+/* ---- guesses: if memory limits the speed, a step of several rows takes little longer than a step of one
+ * row. So some tokens are guessed and computed after the next token in the same step (tg_llm_eval_many). The
+ * token that is drawn after each row (tg_llm_row_logits) tells whether the guess after it was right. From the
+ * first wrong guess on, the guesses are removed again (tg_llm_rewind). The text is the same as without
+ * guesses; only the time changes. */
+typedef struct TgDraft TgDraft;
+
+/* most (7): guesses at once. always: makes as many guesses as are allowed, not only as many as are worth
+ * their time. sequence: the sequence of the small model that holds this text's tokens. */
+typedef struct TgDraftOptions {
+  size_t size;
+  const char *set;
+  int64_t most, sequence;
+  bool always;
+  int end_;
+} TgDraftOptions;
+
+/* [options] Guesses for one text of m, which must outlive the result: the tokens that followed the last 3
+ * tokens (or 2, or 1) at their latest earlier occurrence in the text. NULL: TG_ERR_VALUE, m was opened
+ * without a batch, or an option is out of range. */
+TG_API TgDraft *tg_draft_lookup_opt(TgLlm *m, const TgDraftOptions *o);
+/* [options] The same with the guesses of another model of the same context, which must outlive the result:
+ * the tokens that it finds most likely. TG_ERR_VALUE: the tokens of the two models are not the same texts
+ * (one model may have up to 128 more at the end), and the text names the first that differs; or both are the
+ * same model. */
+TG_API TgDraft *tg_draft_model_opt(TgLlm *m, TgLlm *small, const TgDraftOptions *o);
+TG_API void tg_draft_free(TgDraft *d); /* NULL is fine */
+/* Writes at most `most` guesses of what follows the n tokens `ids` to out and returns their number. That is
+ * as many as pay off, judged by how many were right recently and by how long steps of m and guesses take on
+ * this machine. beside: rows of other texts in the same step. A small model reads at most one block of the
+ * text per call and guesses only when it has read all of it. Returns -1 on an error, as tg_llm_eval. */
+TG_API int64_t tg_draft_guess(TgDraft *d, const int32_t *ids, int64_t n, int64_t beside, int32_t *out,
+                              int64_t most);
+/* Reports how many of the last guesses were tried, and how many of these were right. */
+TG_API void tg_draft_told(TgDraft *d, int64_t tried, int64_t right);
+
 /* ---- learning */
-/* The mean cross entropy of whole texts, f32 (), lazy: ids (texts, tokens), targets of the same shape: what
- * follows each token, -1 where it counts for nothing; integers. No cache is read or written. Gradients reach
- * what requires them: adapters. TG_ERR_SHAPE; TG_ERR_LIMIT: texts longer than the context. */
+/* The mean cross entropy of whole texts, f32 (), lazy. ids (texts, tokens) are integers; targets, of the same
+ * shape, are the tokens that follow, or -1 where a token does not count. No cache is read or written.
+ * Gradients are computed for the tensors that require them, such as adapters. TG_ERR_SHAPE; TG_ERR_LIMIT: the
+ * texts are longer than the context. */
 TG_API TgTensor *tg_llm_loss(TgLlm *m, TgTensor *ids, TgTensor *targets);
 
-/* Low-rank adapters (LoRA). Beside weights W (out, in) that are chosen stand a (rank, in) and b (out, rank),
- * f32, and each product with W has alpha / rank x a^T b^T added; W stays what the file has. An adapter
- * belongs to its model, which may have several: their parts add up. Making, loading or freeing one begins all
- * sequences anew. Files are peft's: safetensors with its names, and adapter_config.json in the same folder
- * (both need jansson); rows of q and k are put into the order that each side has. */
+/* Low-rank adapters (LoRA). Each chosen weight W (out, in) gets two matrices a (rank, in) and b (out, rank),
+ * f32, and alpha / rank x a^T b^T is added to each product x with W; W keeps the values of the file. An
+ * adapter belongs to its model. A model may have several: their results are added. Creating, loading or
+ * freeing an adapter clears all sequences. Files have peft's form: safetensors with its names, and
+ * adapter_config.json in the same folder (both need jansson). The rows of q and k are converted between
+ * peft's order and the order of the model's file. */
 typedef struct TgLora TgLora;
 
-/* modules: of "q,k,v,o,gate,up,down" or "all" ("q,v"); where the model has several of them in one matrix it
- * is that. rank (8), alpha (16). dropout (0): of x, while tg_training is on. */
+/* modules: a list from "q,k,v,o,gate,up,down", or "all" ("q,v"); if the model keeps several of them in one
+ * matrix, that matrix is adapted. rank (8), alpha (16). dropout (0): applied to x while tg_training is on. */
 typedef struct TgLoraOptions {
   size_t size;
   const char *set;
@@ -185,61 +281,63 @@ typedef struct TgLoraOptions {
   int end_;
 } TgLoraOptions;
 
-/* [options] A new one: a uniform within 1 / sqrt(in), b 0, so that nothing changes until it is trained. Its
- * parameters: tg_module_parameters(tg_lora_module, lora, ..). NULL: TG_ERR_VALUE, an option that cannot be, a
- * module that is not known or that the model has not; TG_ERR_LIMIT: more than 512 layers. */
+/* [options] A new adapter: a is uniform within 1 / sqrt(in) and b is 0, so it changes nothing until it is
+ * trained. Its parameters: tg_module_parameters(tg_lora_module, lora, ..). NULL: TG_ERR_VALUE, an option is
+ * out of range, or a module is unknown or missing in the model; TG_ERR_LIMIT: more than 512 layers. */
 TG_API TgLora *tg_lora_new_opt(TgLlm *m, const TgLoraOptions *o);
-/* path: the safetensors file, or a folder with adapter_model.safetensors. scale: what it adds is multiplied
- * by this, 1 as it was trained. NULL: TG_ERR_IO; TG_ERR_VALUE: a tensor that is none of this model's, one of
- * a pair that is missing, a kind of adapter that is not here; TG_ERR_SHAPE: the text names the tensor and
- * both shapes. */
+/* path: the safetensors file, or a folder with adapter_model.safetensors. scale: a factor on what the adapter
+ * adds, 1 for the strength of the training. NULL: TG_ERR_IO; TG_ERR_VALUE: a tensor does not belong to this
+ * model, one of a pair is missing, or the kind of adapter is not supported; TG_ERR_SHAPE: the text names the
+ * tensor and both shapes. */
 TG_API TgLora *tg_lora_load(TgLlm *m, const char *path, double scale);
-/* base: what the original model is called, for peft; may be NULL. A folder is made where there is none. */
+/* base: the name of the original model, for peft; may be NULL. The folder is created if it does not exist. */
 TG_API TgStatus tg_lora_save(const TgLora *l, const char *path, const char *base);
-TG_API void tg_lora_free(TgLora *l);         /* NULL is fine; tg_llm_free ends those that are left */
-TG_API const TgModule *tg_lora_module(void); /* a TgLora as a module: training state, parameters */
+TG_API void tg_lora_free(TgLora *l);         /* NULL is fine; tg_llm_free frees the rest */
+TG_API const TgModule *tg_lora_module(void); /* describes a TgLora: training state, parameters */
 
-/* Steps of learning in little memory. Of a step only what goes into each layer is kept; a layer is computed
- * again when its gradients are, and what it decodes of its weights is given back before the next one. l: what
- * is learned, NULL: the weights, after tg_llm_unfreeze; optim: of its parameters. All outlive it. NULL:
- * TG_ERR_VALUE, another adapter of the model has dropout; TG_ERR_STATE: the weights are frozen. */
+/* Training steps in little memory. A step keeps only the input of each layer. A layer is computed again when
+ * its gradients are needed, and the memory of its decoded weights is released before the next layer. l: the
+ * adapter that is trained; NULL: the weights are trained, after tg_llm_unfreeze. optim: an optimiser of the
+ * same parameters. All three must outlive the learner. NULL: TG_ERR_VALUE, another adapter of the model has
+ * dropout; TG_ERR_STATE: the weights are frozen. */
 typedef struct TgLlmLearner TgLlmLearner;
 TG_API TgLlmLearner *tg_llm_learner(TgLlm *m, TgLora *l, TgOptim *optim);
-/* One step: gradients of tg_llm_loss of these texts (within rounding), and the optimiser's step with them.
- * ids and targets as there, each whole in memory; another shape than the last time's is planned anew.
- * loss: as it was before the step; may be NULL. Errors as tg_llm_loss. TG_ERR_CANCELLED: nothing was
- * learned. */
+/* One step: computes the gradients of tg_llm_loss of these texts (within rounding) and runs the optimiser's
+ * step. ids and targets are as in tg_llm_loss and lie whole in memory; a shape that differs from the last
+ * call's is planned again. loss: the loss before the step; may be NULL. Errors: as tg_llm_loss.
+ * TG_ERR_CANCELLED: nothing was learned. */
 TG_API TgStatus tg_llm_learn(TgLlmLearner *s, TgTensor *ids, TgTensor *targets, double *loss);
 TG_API void tg_llm_learner_free(TgLlmLearner *s); /* NULL is fine */
 
-/* From now on the weights can be learned: each is f32, in memory of its own; tg_llm_merge writes them to a
- * file, each of the type that it had. TG_ERR_DTYPE: one is quantised; TG_ERR_LIMIT: more than 8192 of them;
- * nothing has changed. */
+/* Makes the weights trainable: each becomes f32, in memory of its own; tg_llm_merge writes them to a file,
+ * each in its original type. On an error nothing has changed. TG_ERR_DTYPE: a weight is quantised;
+ * TG_ERR_LIMIT: there are more than 8192 weights. */
 TG_API TgStatus tg_llm_unfreeze(TgLlm *m);
-TG_API const TgModule *tg_llm_module(void); /* such a model as a module: training state, parameters */
-/* The weights, at most cap of them (out may be NULL where cap is 0); returns how many there are. */
+TG_API const TgModule *tg_llm_module(void); /* describes such a model: training state, parameters */
+/* Writes at most cap of the weights (out may be NULL if cap is 0) and returns how many there are. */
 TG_API int tg_llm_parameters(const TgLlm *m, TgTensor **out, int cap);
 
-/* weights: so many changed. error: the largest over them of |stored - exact| / |exact|, by the roots of sums
- * of squares; of f32 about 1e-8, of what is quantised as its type has it. */
+/* weights: the number of weights that changed. error: the largest of their |stored - exact| / |exact|, where
+ * | | is the root of the sum of squares; about 1e-8 for f32, and the type's own error for a quantised
+ * type. */
 typedef struct TgLlmMerged {
   int64_t weights;
   double error;
 } TgLlmMerged;
 
-/* The model's file with what its adapters add put into its weights, and with those that were learned, as a
- * new file (which appears whole); each tensor stays of its type. about may be NULL. TG_ERR_VALUE: no
- * adapter, a model of several files, a type that nothing is quantised to here (tg_ggml_encode), path is
- * the model's own. */
+/* Writes a new file (which appears whole): the model's file with the adapters' sums, or the trained values,
+ * put into its weights. Each tensor keeps its type. about may be NULL. TG_ERR_VALUE: there is no adapter, the
+ * model has several files, a type cannot be quantised to (tg_ggml_encode), or path is the model's own. */
 TG_API TgStatus tg_llm_merge(TgLlm *m, const char *path, TgLlmMerged *about);
 
-/* items: of the dataset; tokens: that count, in all of them; cut: texts that were longer. */
+/* items: the number of items of the dataset; tokens: the number of tokens that count, in all items; cut: the
+ * number of texts that were too long and cut. */
 typedef struct TgLlmTexts {
   int64_t items, tokens, cut;
 } TgLlmTexts;
 
-/* length: tokens of an item (the context, at most 256). fit: fewer where no text is as long, a multiple of
- * 32, so that short texts take no time for what is not there. about: what was read. */
+/* length: tokens of an item (the context, at most 256). fit: makes items shorter, a multiple of 32, if no
+ * text is that long, so that short texts take no time for padding. about: receives what was read. */
 typedef struct TgLlmDatasetOptions {
   size_t size;
   const char *set;
@@ -249,24 +347,27 @@ typedef struct TgLlmDatasetOptions {
   int end_;
 } TgLlmDatasetOptions;
 
-/* [options] Texts to learn from; an item is ids and targets, i32 (length), as tg_llm_loss takes them. A file
- * with an object a line: {"text"}: all of it counts, and what is longer goes on in the next item; {"prompt",
- * "completion"}: the completion counts; {"messages"}, by the model's chat template: what "assistant" says
- * counts, with what ends it. Other files (no '{' first) are one text. What of the last two is longer is cut.
- * tg_dataset_end ends it; it may outlive the model. On an error .item is NULL: TG_ERR_IO; TG_ERR_VALUE, with
+/* [options] Texts to learn from. An item is ids and targets, i32 (length), as tg_llm_loss takes them. A file
+ * may have one object in each line. {"text"}: all tokens count, and a long text continues in the next item.
+ * {"prompt", "completion"}: the completion counts. {"messages"}: formatted by the model's chat template; the
+ * messages of "assistant" count, with the text that ends each. An object of the last two forms is cut if it
+ * is too long. Any other file (its first character is not '{') is one text, of which all tokens count. Free
+ * it with tg_dataset_end; it may outlive the model. On an error .item is NULL: TG_ERR_IO; TG_ERR_VALUE, with
  * the line. */
 TG_API TgDataset tg_llm_dataset_opt(TgLlm *m, const char *path, const TgLlmDatasetOptions *o);
 
-/* ---- samplers: the next token from logits, in this order: bias, penalties, DRY, top-k, typical, top-p,
- * min-p, temperature, a draw. The same options, seed and logits give the same tokens on every machine. */
+/* ---- samplers: choose the next token from logits, in this order: bias, penalties, DRY, top-k, typical,
+ * top-p, min-p, temperature, a draw. The same options, seed and logits give the same tokens on every
+ * machine. */
 typedef struct TgSampler TgSampler;
 
 /* temperature (0.8; 0: always the best). top_k (40; 0: all), top_p (0.95), min_p (0.05), typical_p (1: off).
- * Among the `last` (64) tokens: repeat_penalty (1) divides a logit above 0 and multiplies one below,
- * presence_penalty (0) and, times its count, frequency_penalty (0) are taken off. DRY: a token that would go
- * on with a repetition of m >= dry_allowed (2) tokens loses dry_multiplier (0: off) * dry_base (1.75) ^ (m -
- * dry_allowed), within dry_last (1024) tokens; no repetition reaches over one of the nbreakers tokens. bias:
- * added to the logits of nbias ids. Lists are copied. */
+ * For tokens among the `last` (64) tokens: repeat_penalty (1) divides a logit above 0 and multiplies one
+ * below; presence_penalty (0) is subtracted once, and frequency_penalty (0) is subtracted for each
+ * occurrence. DRY: a token that would continue a repetition of m >= dry_allowed (2) tokens loses
+ * dry_multiplier (0: off) * dry_base (1.75) ^ (m - dry_allowed), within dry_last (1024) tokens; a repetition
+ * does not extend across one of the nbreakers tokens. bias: added to the logits of nbias ids. Lists are
+ * copied. */
 typedef struct TgSamplerOptions {
   size_t size;
   const char *set;
@@ -284,43 +385,44 @@ typedef struct TgSamplerOptions {
   int end_;
 } TgSamplerOptions;
 
-/* [options] TG_ERR_VALUE: an option that cannot be. */
+/* [options] TG_ERR_VALUE: an option is out of range. */
 TG_API TgSampler *tg_sampler_new_opt(TgContext *ctx, int64_t vocabulary, const TgSamplerOptions *o);
 TG_API void tg_sampler_free(TgSampler *s);                 /* NULL is fine */
-TG_API void tg_sampler_reset(TgSampler *s, uint64_t seed); /* as new, with this seed: no tokens so far */
-TG_API void tg_sampler_accept(TgSampler *s, int64_t id);   /* a token of the text, for the penalties */
-/* logits: one for each token. -1: TG_ERR_VALUE, none of them is a finite number. */
+TG_API void tg_sampler_reset(TgSampler *s, uint64_t seed); /* as new, with this seed and no tokens so far */
+TG_API void tg_sampler_accept(TgSampler *s, int64_t id);   /* adds a token of the text, for the penalties */
+/* Draws a token. logits: one for each token. Returns -1 with TG_ERR_VALUE if none of them is a finite
+ * number. */
 TG_API int64_t tg_sampler_pick(TgSampler *s, const float *logits);
-/* What tg_sampler_pick would draw from: at most cap ids and their shares (each may be NULL), the likeliest
- * first; returns how many there are. */
+/* Writes the tokens that tg_sampler_pick would draw from, the likeliest first: at most cap ids and their
+ * probabilities (either may be NULL). Returns how many there are. */
 TG_API int64_t tg_sampler_candidates(TgSampler *s, const float *logits, int32_t *ids, double *p, size_t cap);
 
-/* ---- grammars: which tokens may come next. text, n bytes: GBNF (docs/llm.md), whose rule `root` is what a
- * text may be. A grammar ends before its tokenizer. */
+/* ---- grammars: which tokens may come next. text, n bytes, is GBNF (docs/llm.md); its rule `root` describes
+ * the whole text. Free a grammar before its tokenizer. */
 typedef struct TgGrammar TgGrammar;
-/* NULL: TG_ERR_VALUE with the line; TG_ERR_LIMIT: it is too large. */
+/* NULL: TG_ERR_VALUE with the line; TG_ERR_LIMIT: the grammar is too large. */
 TG_API TgGrammar *tg_grammar_new(TgContext *ctx, const TgTokenizer *t, const char *text, size_t n);
-/* The same of a JSON schema, n bytes; NULL and 0: any JSON object. TG_ERR_VALUE names what is not taken here.
- * */
+/* The same from a JSON schema of n bytes; NULL and 0: any JSON object. The text of TG_ERR_VALUE names what is
+ * not supported. */
 TG_API TgGrammar *tg_grammar_json(TgContext *ctx, const TgTokenizer *t, const char *schema, size_t n);
 TG_API void tg_grammar_free(TgGrammar *g);       /* NULL is fine */
-TG_API TgStatus tg_grammar_reset(TgGrammar *g);  /* no tokens so far */
-TG_API bool tg_grammar_ends(const TgGrammar *g); /* the text may end here */
-/* logits, one for each token: what cannot follow becomes -infinity; what ends a reply can where the text may
- * end. TG_ERR_VALUE: nothing can. */
+TG_API TgStatus tg_grammar_reset(TgGrammar *g);  /* forgets the tokens so far */
+TG_API bool tg_grammar_ends(const TgGrammar *g); /* whether the text may end here */
+/* Sets the logits of tokens that cannot follow to -infinity; there is one logit for each token. Tokens that
+ * end a reply can follow where the text may end. TG_ERR_VALUE: no token can follow. */
 TG_API TgStatus tg_grammar_mask(TgGrammar *g, float *logits);
-/* A token of the text. TG_ERR_VALUE: it cannot follow; nothing has changed. */
+/* Adds a token to the text. TG_ERR_VALUE: it cannot follow, and nothing has changed. */
 TG_API TgStatus tg_grammar_accept(TgGrammar *g, int64_t id);
 
-/* ---- chat templates: tokenizer.chat_template, the part of Jinja that these use (docs/llm.md lists it), with
- * trim_blocks and lstrip_blocks. */
+/* ---- chat templates: tokenizer.chat_template, written in the part of Jinja that such templates use
+ * (docs/llm.md lists it), with trim_blocks and lstrip_blocks. */
 typedef struct TgTemplate TgTemplate;
-/* TG_ERR_VALUE: no template, with the line; a tag that is not known here. */
+/* TG_ERR_VALUE: the text is not a template or has a tag that is not supported; the error names the line. */
 TG_API TgTemplate *tg_template_new(TgContext *ctx, const char *text, size_t nbytes);
 TG_API void tg_template_free(TgTemplate *t); /* NULL is fine */
 
-/* steps (2,000,000), bytes (16 MiB) of text: more is TG_ERR_LIMIT. now: seconds since 1970 that strftime_now
- * takes; 0: the clock's. */
+/* steps (2,000,000), bytes (16 MiB) of text: the limits of one rendering; exceeding them is TG_ERR_LIMIT.
+ * now: the seconds since 1970 that strftime_now uses; 0: the clock's. */
 typedef struct TgTemplateOptions {
   size_t size;
   const char *set;
@@ -328,9 +430,10 @@ typedef struct TgTemplateOptions {
   int end_;
 } TgTemplateOptions;
 
-/* [options] json: an object whose members are the template's names: messages, add_generation_prompt,
- * bos_token, eos_token, tools and so on. The text, ended by a 0 byte, lives until the next call with t;
- * nbytes may be NULL. NULL: TG_ERR_VALUE, with the line; what raise_exception says follows "it refuses: ". */
+/* [options] json: an object whose members are the template's variables: messages, add_generation_prompt,
+ * bos_token, eos_token, tools and so on. Returns the text, ended by a 0 byte, which lives until the next call
+ * with t; nbytes may be NULL. NULL: TG_ERR_VALUE, with the line; the message of raise_exception follows "it
+ * refuses: ". */
 TG_API const char *tg_template_render_opt(TgTemplate *t, const char *json, size_t *nbytes,
                                           const TgTemplateOptions *o);
 
@@ -338,8 +441,8 @@ typedef struct TgMessage {
   const char *role, *content; /* "system", "user", "assistant" */
 } TgMessage;
 
-/* [options] The same for n messages, with the names of the tokens that begin and end a text, up to where the
- * reply begins. tokenizer may be NULL. */
+/* [options] The same for n messages, with bos_token and eos_token taken from the tokenizer, up to the place
+ * where the reply begins. tokenizer may be NULL. */
 TG_API const char *tg_template_chat_opt(TgTemplate *t, const TgTokenizer *tokenizer, const TgMessage *m,
                                         size_t n, size_t *nbytes, const TgTemplateOptions *o);
 
@@ -349,6 +452,8 @@ TG_API const char *tg_template_chat_opt(TgTemplate *t, const TgTokenizer *tokeni
 #define tg_sampler_new(...)     TG_OPT2_(tg_sampler_new_opt, TgSamplerOptions, __VA_ARGS__, .end_ = 0)
 #define tg_llm_open(...)        TG_OPT2_(tg_llm_open_opt, TgLlmOptions, __VA_ARGS__, .end_ = 0)
 #define tg_lora_new(...)        TG_OPT1_(tg_lora_new_opt, TgLoraOptions, __VA_ARGS__, .end_ = 0)
+#define tg_draft_lookup(...)    TG_OPT1_(tg_draft_lookup_opt, TgDraftOptions, __VA_ARGS__, .end_ = 0)
+#define tg_draft_model(...)     TG_OPT2_(tg_draft_model_opt, TgDraftOptions, __VA_ARGS__, .end_ = 0)
 #define tg_llm_dataset(...)     TG_OPT2_(tg_llm_dataset_opt, TgLlmDatasetOptions, __VA_ARGS__, .end_ = 0)
 #define tg_tokenize(...)        TG_OPT5_(tg_tokenize_opt, TgTokenizeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_detokenizer_new(...) TG_OPT1_(tg_detokenizer_new_opt, TgDetokenizeOptions, __VA_ARGS__, .end_ = 0)
@@ -381,6 +486,16 @@ inline TgLlm *tg_llm_open(TgContext *ctx, const char *path, TgLlmOptions o = TgL
 inline TgLora *tg_lora_new(TgLlm *m, TgLoraOptions o = TgLoraOptions()) {
   o.size = sizeof o;
   return tg_lora_new_opt(m, &o);
+}
+
+inline TgDraft *tg_draft_lookup(TgLlm *m, TgDraftOptions o = TgDraftOptions()) {
+  o.size = sizeof o;
+  return tg_draft_lookup_opt(m, &o);
+}
+
+inline TgDraft *tg_draft_model(TgLlm *m, TgLlm *small, TgDraftOptions o = TgDraftOptions()) {
+  o.size = sizeof o;
+  return tg_draft_model_opt(m, small, &o);
 }
 
 inline TgDataset tg_llm_dataset(TgLlm *m, const char *path, TgLlmDatasetOptions o = TgLlmDatasetOptions()) {

@@ -1,7 +1,7 @@
-/* tokenizer.c: tokenizers of gguf files. In: key-values tokenizer.ggml.*. Out: a text as ids, ids as a text.
- * All that the vocabulary says is checked when it is read. Tokens are kept as the bytes that they stand for,
- * in one piece of memory, and normal ones are found by a table of hashes. Control tokens are no text: only a
- * caller that asks for them (.special) finds them in a text. */
+/* tokenizer.c: the tokenizers of gguf files. In: key-values tokenizer.ggml.*. Out: a text as ids, ids as a
+ * text. All of the vocabulary is checked when it is read. Tokens are stored as the bytes that they stand for,
+ * in one piece of memory, and normal tokens are found by a hash table. Control tokens are not text: they are
+ * recognised in a text only if the caller asks for them (.special). */
 #include "llm_private.h"
 
 /* ---- the table of kinds */
@@ -9,7 +9,7 @@ typedef struct Kind {
   const char *model;
   bool (*read)(TgTokenizer *t, const TgValue *gguf);
   bool (*encode)(TgTokenizer *t, const char *text, size_t n);
-  bool add_bos, add_eos, add_space; /* where the file does not say */
+  bool add_bos, add_eos, add_space; /* used if the file does not say */
   int32_t bos, eos, unknown;
 } Kind;
 
@@ -43,7 +43,7 @@ static bool table_make(TgTokenizer *t) {
     bool text_of = t->type[id] == TOKEN_NORMAL || t->type[id] == TOKEN_UNUSED || t->type[id] == TOKEN_USER;
     if (!n || !text_of) continue;
     if (n > t->longest) t->longest = n;
-    if (llm_token_find(t, text, n) >= 0) continue; /* the first of equal ones */
+    if (llm_token_find(t, text, n) >= 0) continue; /* of equal texts the first token is used */
     for (i = (size_t)llm_hash(text, n) & (t->nslots - 1); t->slot[i] >= 0; i = (i + 1) & (t->nslots - 1)) {}
     t->slot[i] = id;
   }
@@ -71,7 +71,7 @@ static bool types_read(TgTokenizer *t, const TgValue *gguf) {
   return ok;
 }
 
-/* "<0x0A>" -> 10; -1: it is no such text */
+/* "<0x0A>" -> 10; -1: not of this form */
 static int byte_named(const char *s, size_t n) {
   if (n != 6 || memcmp(s, "<0x", 3) || s[5] != '>') return -1;
   int value = 0;
@@ -83,7 +83,7 @@ static int byte_named(const char *s, size_t n) {
   return value;
 }
 
-/* Token i's text as it stands in a text. */
+/* Appends token i's text as it appears in a text. */
 static bool text_put(TgTokenizer *t, LlmText *to, int32_t i, const char *s, size_t n) {
   if (t->kind == LLM_BYTE_PAIRS && (t->type[i] == TOKEN_NORMAL || t->type[i] == TOKEN_UNUSED))
     llm_byte_pairs_text(to, s, n);
@@ -113,7 +113,7 @@ static bool texts_read(TgTokenizer *t, const TgValue *list) {
   return ok;
 }
 
-/* Special tokens in the order in which they are looked for: by first byte, the longest first. */
+/* The order in which special tokens are searched: by first byte, the longest first. */
 static int32_t special_order(const TgTokenizer *t, int32_t a, int32_t b) {
   size_t an, bn;
   const unsigned char *at = (const unsigned char *)llm_token(t, a, &an);
@@ -174,7 +174,7 @@ static bool ends_read(TgTokenizer *t, const TgValue *gguf, const Kind *k) {
   int64_t bos, eos, space;
   t->bos = k->bos;
   t->eos = k->eos;
-  if (t->kind == LLM_WORDS && /* BERT's files call them so, and spell it so */
+  if (t->kind == LLM_WORDS && /* BERT's files use these names and this spelling */
       !(id_read(t, gguf, "tokenizer.ggml.cls_token_id", k->bos, &t->bos) &&
         id_read(t, gguf, "tokenizer.ggml.seperator_token_id", k->eos, &t->eos)))
     return false;
@@ -244,7 +244,7 @@ void tg_tokenizer_free(TgTokenizer *t) {
   tg_free(ctx, t);
 }
 
-/* ---- questions */
+/* ---- access to tokens */
 int64_t tg_tokenizer_count(const TgTokenizer *t) { return t ? t->n : 0; }
 
 const char *tg_token_text(const TgTokenizer *t, int64_t id, size_t *nbytes) {
@@ -271,7 +271,8 @@ int64_t tg_token_special(const TgTokenizer *t, TgTokenRole role) {
   return (int)role >= 0 && role <= TG_TOKEN_PADDING ? ids[role] : -1;
 }
 
-/* Texts that end a reply in the families of models that there are; a file may have several of them. */
+/* The texts of tokens that end a reply, for all supported families of models; a file may have several of
+ * them. */
 bool tg_token_ends(const TgTokenizer *t, int64_t id) {
   static const char *const ends[] = {"<|eot_id|>",    "<|im_end|>",      "<|end|>",        "<end_of_turn>",
                                      "<|endoftext|>", "<|end_of_text|>", "<|eom_id|>",     "<|return|>",
@@ -285,7 +286,7 @@ bool tg_token_ends(const TgTokenizer *t, int64_t id) {
   return false;
 }
 
-/* ---- a text as ids */
+/* ---- from a text to ids */
 bool llm_ids_put(TgTokenizer *t, int32_t id) {
   int32_t *at = llm_grow(t->ctx, t->ids.at, t->ids.n, 1, &t->ids.cap, sizeof *at);
   if (!at) return false;
@@ -301,7 +302,8 @@ bool llm_byte_put(TgTokenizer *t, int32_t id, char byte) {
                   (unsigned char)byte);
 }
 
-/* The special token that a text begins with; -1: none. User tokens are text, whoever asks. */
+/* The special token at the beginning of a text; -1: none. User tokens are text, so they are found even if
+ * special is false. */
 static int32_t special_at(const TgTokenizer *t, const char *text, size_t n, bool special) {
   int32_t i = t->special_begin[(unsigned char)*text], end = t->special_begin[(unsigned char)*text + 1];
   for (; i < end; i++) {
@@ -313,7 +315,7 @@ static int32_t special_at(const TgTokenizer *t, const char *text, size_t n, bool
   return -1;
 }
 
-/* What lies between two special tokens. SentencePiece puts a blank before it. */
+/* Encodes the text between two special tokens. SentencePiece puts a space before it. */
 static bool plain_put(TgTokenizer *t, const char *text, size_t n, bool blank) {
   if (!n) return true;
   if (!blank || !t->add_space) return kinds[t->kind].encode(t, text, n);
@@ -355,13 +357,14 @@ int64_t tg_tokenize_opt(TgTokenizer *t, const char *text, size_t nbytes, int32_t
   return (int64_t)t->ids.n;
 }
 
-/* ---- ids as a text, as a stream: bytes that may be the beginning of a character wait for the next token */
+/* ---- from ids to a text, as a stream: bytes that may be the beginning of a character wait for the next
+ * token */
 struct TgDetokenizer {
   const TgTokenizer *t;
   LlmText text;
   char waiting[4];
   size_t nwaiting;
-  bool special, begin, bytes; /* bytes: nothing waits */
+  bool special, begin, bytes; /* bytes: no bytes wait */
 };
 
 TgDetokenizer *tg_detokenizer_new_opt(const TgTokenizer *t, const TgDetokenizeOptions *given) {
@@ -385,7 +388,7 @@ void tg_detokenizer_free(TgDetokenizer *d) {
   tg_free(ctx, d);
 }
 
-/* SentencePiece's U+2581 is a blank; the one that was put before the text is taken away. */
+/* SentencePiece's U+2581 is a space; the space that was put before the text is removed. */
 static void piece_put(TgDetokenizer *d, const char *s, size_t n) {
   for (size_t i = 0; i < n;) {
     bool blank = n - i >= 3 && !memcmp(s + i, "\xe2\x96\x81", 3);

@@ -1,9 +1,11 @@
-/* tokenizer_bpe.c: byte-level byte pairs (model `gpt2`). In: a text. Out: ids: it is cut by the patterns of
- * the vocabulary, each piece is taken as bytes, and neighbours are joined in the order of the list of merges.
- * In the file a byte stands as a printable character; here tokens are kept as the bytes that they mean. */
+/* tokenizer_bpe.c: byte-level byte pairs (model `gpt2`). In: a text. Out: ids. The text is split by the
+ * patterns of the vocabulary, each piece is read as bytes, and neighbours are joined in the order of the list
+ * of merges. In the file each byte is written as a printable character; here tokens are stored as the bytes
+ * that they mean. */
 #include "llm_private.h"
 
-/* ---- bytes as characters: printable bytes stand for themselves, the others for U+0100 and on, in order */
+/* ---- bytes as characters: printable bytes stand for themselves; the remaining bytes are U+0100 and on, in
+ * order */
 static bool shown(unsigned b) {
   return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
 }
@@ -43,7 +45,8 @@ static LlmMerge *merge_slot(const LlmMerges *m, int32_t left, int32_t right) {
   }
 }
 
-/* One line of the list, "LEFT RIGHT". A part that has a blank of its own would begin with it. */
+/* Reads one line of the list, "LEFT RIGHT". LEFT may begin with a space, so the separating space is searched
+ * from the second byte on. */
 static bool merge_read(TgTokenizer *t, const char *line, size_t n, int32_t rank) {
   const char *blank = n > 2 ? memchr(line + 1, ' ', n - 2) : NULL;
   if (!blank) return llm_fail(t->ctx, TG_ERR_VALUE, "tokenizer: merge %d is no pair", (int)rank);

@@ -1,6 +1,6 @@
-/* tokenizer_merge.c: neighbouring pieces of a text joined, the best pair first. In: a list of symbols. Out:
- * the same list, shorter. Pairs wait in a heap, and one whose halves have changed meanwhile is passed over,
- * so n symbols take n log n steps. */
+/* tokenizer_merge.c: joins neighbouring pieces of a text, the best pair first. In: a list of symbols. Out:
+ * the same list, shorter. Pairs wait in a heap, and a pair whose halves have changed in the meantime is
+ * skipped, so n symbols take n log n steps. */
 #include "llm_private.h"
 
 static bool before(const LlmPair *a, const LlmPair *b) {
@@ -37,7 +37,7 @@ static void consider(TgTokenizer *t, const char *text, int32_t left, LlmJoin joi
   heap_put(t, p);
 }
 
-/* Of n symbols there are at most n - 1 pairs at first, and two more for each time that two are joined. */
+/* n symbols have at most n - 1 pairs at first, and each join adds at most two more pairs. */
 bool llm_symbols_room(TgTokenizer *t, size_t n) {
   if (n > INT32_MAX / 4) return llm_fail(t->ctx, TG_ERR_LIMIT, "tokenizer: a text of %zu symbols", n);
   LlmSymbol *s = llm_grow(t->ctx, t->symbol, 0, n, &t->symbol_cap, sizeof *s);

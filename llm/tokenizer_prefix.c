@@ -1,9 +1,9 @@
-/* tokenizer_prefix.c: tokens that a text begins with. In: the normal tokens, put in the order of their bytes
- * once. Out: a range of them that becomes narrower with each byte of a text, so that a text of n bytes asks
- * n binary searches, however long tokens are. */
+/* tokenizer_prefix.c: finds the tokens that a text begins with. In: the normal tokens, sorted once by their
+ * bytes. Out: a range of them that becomes narrower with each byte of a text. So a text of n bytes needs two
+ * binary searches for each byte, however long the tokens are. */
 #include "llm_private.h"
 
-/* The order of bytes; of equal texts the first token. */
+/* Compares bytes; among equal texts the lower id is first. */
 static int32_t text_order(const TgTokenizer *t, int32_t a, int32_t b) {
   size_t an, bn;
   const char *at = llm_token(t, a, &an), *bt = llm_token(t, b, &bn);
@@ -25,14 +25,14 @@ bool llm_prefixes_make(TgTokenizer *t) {
 
 LlmPrefix llm_prefix(const TgTokenizer *t) { return (LlmPrefix){0, t->norder, 0}; }
 
-/* The byte of token i behind those that are matched; -1: it has no more. */
+/* Byte `at` of the i-th sorted token; -1: the token is shorter. */
 static int byte_of(const TgTokenizer *t, int32_t i, size_t at) {
   size_t n;
   const char *text = llm_token(t, t->order[i], &n);
   return at < n ? (unsigned char)text[at] : -1;
 }
 
-/* The first of first .. end - 1 whose next byte is not below `byte`. */
+/* The first of first .. end - 1 whose next byte is at least `byte`. */
 static int32_t bound(const TgTokenizer *t, LlmPrefix p, int byte) {
   while (p.first < p.end) {
     int32_t middle = p.first + (p.end - p.first) / 2;

@@ -1,6 +1,6 @@
-/* tokenizer_split.c: a text cut where no token may cross. In: a text, and the name that the file has for its
- * patterns (tokenizer.ggml.pre). Out: spans. Each pattern cuts what the ones before it left: what it matches
- * is a span, and so is what lies between two matches. By pcre2, where the build has it. */
+/* tokenizer_split.c: splits a text at places that no token may cross. In: a text, and the file's name for its
+ * patterns (tokenizer.ggml.pre). Out: spans. Each pattern splits the spans that the earlier patterns left: a
+ * match is a span, and so is the text between two matches. It uses pcre2 if the build has it. */
 #include "llm_private.h"
 #include <stdio.h>
 #ifdef TG_HAVE_PCRE2
@@ -15,7 +15,7 @@ enum { MOST_PATTERNS = 6 };
 #define GPT2    ENDINGS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 #define GPT4(digits)                                                                                         \
   "(?i:" ENDINGS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" BLANKS
-/* words whose capitals come first: of any letters that UPPER and LOWER name */
+/* words with capitals first, in the letters of UPPER and LOWER */
 #define CASED(UPPER, LOWER, ends)                                                                            \
   "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" ends "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" ends
 #define UPPERS         "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -45,9 +45,9 @@ enum { MOST_PATTERNS = 6 };
   "\\x{104d8}-\\x{104fb}\\x{10c80}-\\x{10cb2}\\x{10cc0}-\\x{10cf2}\\x{118a0}-\\x{118df}"                     \
   "\\x{1e900}-\\x{1e943}"
 
-/* whole_words: a piece that is a token is taken as it is, whatever the merges say */
+/* whole_words: a piece that is a token is used as it is, whatever the merges say */
 typedef struct Pre {
-  const char *names; /* each between two blanks */
+  const char *names; /* each name between two spaces */
   bool whole_words;
   const char *pattern[MOST_PATTERNS];
 } Pre;
@@ -91,7 +91,7 @@ static const Pre table[] = {
      {" ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{0964}\\x{06d4}\\x{060c})]+"}},
     {" default ", false, {"[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}}};
 
-/* By its name, or, where a tokenizer says its pattern, by that. */
+/* Finds a row by its name, or by its pattern if a tokenizer gives the pattern itself. */
 static const Pre *pre_find(const char *name) {
   char quoted[64];
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -123,7 +123,7 @@ static pcre2_code *compiled(TgContext *ctx, const char *pattern) {
   uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF;
   pcre2_code *c = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options, &error, &at, NULL);
   if (c)
-    pcre2_jit_compile(c, PCRE2_JIT_COMPLETE); /* where it cannot, matching is slower */
+    pcre2_jit_compile(c, PCRE2_JIT_COMPLETE); /* if this fails, matching is only slower */
   else
     llm_fail(ctx, TG_ERR_INTERNAL, "tokenizer: pcre2 does not take '%.200s': error %d", pattern, error);
   return c;
@@ -157,12 +157,13 @@ static bool span_put(TgTokenizer *t, size_t at, size_t end) {
   return true;
 }
 
-/* One span, cut by one pattern, to t->cut. A pattern sees its span alone, as if it were a text. */
+/* Splits one span by one pattern, into t->cut. A pattern sees its span alone, as if it were a text. */
 static bool span_cut(TgTokenizer *t, pcre2_code *code, const char *text, LlmSpan s) {
   const PCRE2_SIZE *found = pcre2_get_ovector_pointer(t->splitter->match);
   size_t done = 0;
   for (size_t from = 0; from < s.n;) {
-    /* a pattern has no groups that count, so 0 (too little room for them) is a match too */
+    /* the patterns have no capturing groups that are used, so 0 (too little room for groups) is also a
+     * match */
     int rc = pcre2_match(code, (PCRE2_SPTR)(text + s.at), s.n, from, 0, t->splitter->match, NULL);
     if (rc == PCRE2_ERROR_NOMATCH) break;
     if (rc < 0) return llm_fail(t->ctx, TG_ERR_LIMIT, "tokenizer: pcre2 gives up with %d", rc);

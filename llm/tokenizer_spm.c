@@ -1,5 +1,5 @@
-/* tokenizer_spm.c: SentencePiece's byte pairs (model `llama`). In: a text. Out: ids: neighbours whose joined
- * text is a token are joined, the highest score first. Blanks are U+2581 in tokens; a character that is no
+/* tokenizer_spm.c: SentencePiece's byte pairs (model `llama`). In: a text. Out: ids. Neighbours whose joined
+ * text is a token are joined, the highest score first. Spaces are U+2581 in tokens; a character that is not a
  * token becomes byte tokens. */
 #include "llm_private.h"
 
@@ -28,7 +28,7 @@ static bool join(const TgTokenizer *t, const char *text, const LlmSymbol *a, con
   return true;
 }
 
-/* A symbol that is no token, as the tokens of its bytes. */
+/* Adds a symbol that is not a token as the tokens of its bytes. */
 static bool bytes_put(TgTokenizer *t, const char *text, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (!llm_byte_put(t, t->byte[(unsigned char)text[i]], text[i])) return false;

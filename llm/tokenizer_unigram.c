@@ -1,14 +1,15 @@
-/* tokenizer_unigram.c: SentencePiece's unigrams (model `t5`). In: a text. Out: the ids whose scores have the
- * largest sum, of all ways to cut the text into tokens. What is no token counts 10 less than the worst of
- * them, and what follows each other of it is one unknown token, or byte tokens where there are any. Before,
- * the text is written otherwise by the table of the file (precompiled_charsmap), a trie in two arrays. */
+/* tokenizer_unigram.c: SentencePiece's unigrams (model `t5`). In: a text. Out: the ids with the largest sum
+ * of scores, among all ways to split the text into tokens. A character that is not a token scores 10 less
+ * than the worst token. A run of such characters becomes one unknown token, or byte tokens if the vocabulary
+ * has them. Before that, the text is rewritten by the table of the file (precompiled_charsmap), a
+ * double-array trie. */
 #include "llm_private.h"
 #include <math.h>
 
 static const char blank[] = "\xe2\x96\x81";
 
-/* ---- the table that a text is written otherwise by: the longest of its keys becomes its text */
-/* u32 bytes of the trie, the trie, texts that end with a 0 byte */
+/* ---- the table that rewrites a text: the longest key that matches is replaced by the key's text */
+/* Its layout: the size of the trie in bytes (u32), the trie, texts that end with a 0 byte. */
 static bool charsmap_read(TgTokenizer *t, const TgValue *gguf) {
   TgTensor *map = tg_value_tensor(llm_kv(gguf, "tokenizer.ggml.precompiled_charsmap"));
   size_t n = map ? tg_nbytes(map) : 0;
@@ -31,10 +32,10 @@ static uint32_t unit(const TgTokenizer *t, uint32_t i) {
   return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* How far the children of a unit lie from it. */
+/* The offset of a unit's children; it is combined with a place by XOR. */
 static uint32_t offset_of(uint32_t u) { return (u >> 10) << ((u & 1u << 9) >> 6); }
 
-/* What p begins with and the table has: its length, 0: nothing. *to: what it becomes. */
+/* Returns the length of the longest key that p begins with, 0: none. *to: the text that replaces it. */
 static size_t written_otherwise(const TgTokenizer *t, const char *p, size_t n, const char **to) {
   size_t longest = 0, texts = 4 + 4 * (size_t)t->charsmap_units;
   uint32_t at = t->charsmap_units ? offset_of(unit(t, 0)) : 0;
@@ -53,7 +54,7 @@ static size_t written_otherwise(const TgTokenizer *t, const char *p, size_t n, c
   return longest;
 }
 
-/* A piece of the text; runs of blanks become one, where the file wants it. */
+/* Adds a piece of the text; runs of spaces become one space if the file asks for that. */
 static void piece_put(const TgTokenizer *t, LlmText *to, const char *p, size_t n) {
   for (size_t i = 0; i < n; i++) {
     bool follows = to->n >= 3 && !memcmp(to->at + to->n - 3, blank, 3);
@@ -83,7 +84,7 @@ static bool normalized(TgTokenizer *t, const char *text, size_t n) {
   return !to->bad;
 }
 
-/* ---- the best way to cut a text */
+/* ---- the best way to split a text */
 bool llm_unigram_read(TgTokenizer *t, const TgValue *gguf) {
   int64_t one_blank;
   if (!llm_scores_read(t, gguf) || !charsmap_read(t, gguf)) return false;
@@ -97,13 +98,14 @@ bool llm_unigram_read(TgTokenizer *t, const TgValue *gguf) {
 
 enum { UNKNOWN_COSTS = 10 };
 
-/* A way to cut the text that ends at `to` is better than what is known. */
+/* Records a way to split the text up to `to` if it is better than the known way. */
 static void offer(LlmCut *best, size_t from, size_t to, int32_t id, double score) {
   if (!(score > best[to].score)) return;
   best[to] = (LlmCut){.score = score, .from = from, .id = id};
 }
 
-/* All tokens that begin at `at`, and its one character as unknown where it is no token. */
+/* Offers all tokens that begin at `at`. If the one character there is not a token, it is offered as
+ * unknown. */
 static void tokens_offer(const TgTokenizer *t, LlmCut *best, const char *text, size_t n, size_t at) {
   int32_t code;
   size_t length = llm_utf8(text + at, n - at, &code);
@@ -118,7 +120,8 @@ static void tokens_offer(const TgTokenizer *t, LlmCut *best, const char *text, s
   if (!whole) offer(best, at, at + length, -1, best[at].score + t->least - UNKNOWN_COSTS);
 }
 
-/* n bytes that are no token: byte tokens, or nothing where a piece of the same stands before them. */
+/* Adds n bytes that are not a token: as byte tokens, or as one unknown token for the whole run (follows: the
+ * run has begun). */
 static bool unknown_put(TgTokenizer *t, const char *p, size_t n, bool follows) {
   bool bytes = true;
   for (size_t i = 0; i < n; i++)

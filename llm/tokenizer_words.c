@@ -1,7 +1,7 @@
-/* tokenizer_words.c: WordPiece (model `bert`). In: a text. Out: ids: it is cut into words, and a word into
- * the longest tokens from the left; a word that does not come out even is one unknown token. A token that
- * begins a word has U+2581 before it, as gguf files have them. Characters are taken by the tables of
- * tools/unicode.py. */
+/* tokenizer_words.c: WordPiece (model `bert`). In: a text. Out: ids. The text is split into words, and each
+ * word into the longest possible tokens from the left. A word that cannot be split completely is one unknown
+ * token. A token that begins a word has U+2581 before it, as in gguf files. The classes of characters come
+ * from the tables of tools/unicode.py. */
 #include "llm_private.h"
 #include "unicode_tables.h"
 
@@ -34,14 +34,15 @@ static bool is_punctuation(int32_t c) {
   return sign || IS(punctuation, c);
 }
 
-/* Ideographs are words each. */
+/* Each ideograph is a word. */
 static bool is_ideograph(int32_t c) {
   return (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x4e00 && c <= 0x9fff) || (c >= 0xf900 && c <= 0xfaff) ||
          (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) ||
          (c >= 0x2b920 && c <= 0x2ceaf) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
-/* The last row of a table whose rows begin with a character, in order, that begins with c or less; -1: none. */
+/* The last row that begins with c or less, in a table whose rows are sorted by their first character; -1:
+ * none. */
 #define LAST_ROW(name, table)                                                                                \
   static long name(int32_t c) {                                                                              \
     long first = 0, n = (long)(sizeof table / sizeof *table);                                                \
@@ -58,7 +59,7 @@ static bool is_ideograph(int32_t c) {
 LAST_ROW(bases_row, bases)
 LAST_ROW(several_row, several)
 
-/* c without its marks, where one character is left; else c. */
+/* c without its marks, if one character is left; otherwise c. */
 static int32_t base_of(int32_t c) {
   long at = bases_row(c);
   if (at < 0 || at + 1 == sizeof bases / sizeof *bases) return c;
@@ -66,11 +67,11 @@ static int32_t base_of(int32_t c) {
   return i < bases[at + 1].place - place ? bases[at].high << 16 | base_low[place + i] : c;
 }
 
-/* c without its marks, at most three characters. */
+/* Writes c without its marks, at most three characters, and returns their number. */
 static int plain_of(int32_t c, int32_t to[3]) {
   long at = several_row(c);
   bool more = at >= 0 && several[at].from == c;
-  if (c >= 0xac00 && c <= 0xd7a3) { /* Hangul: its two or three letters */
+  if (c >= 0xac00 && c <= 0xd7a3) { /* Hangul: a syllable is two or three letters */
     int32_t i = c - 0xac00, last = i % 28;
     to[0] = 0x1100 + i / 588;
     to[1] = 0x1161 + i % 588 / 28;
@@ -110,7 +111,7 @@ bool llm_words_read(TgTokenizer *t, const TgValue *gguf) {
   return llm_prefixes_make(t);
 }
 
-/* The longest token that begins at p; its length 0: none does. */
+/* The longest token that begins at p; if there is none, *length is 0. */
 static int32_t longest_token(const TgTokenizer *t, const char *p, size_t n, size_t *length) {
   int32_t best = -1;
   LlmPrefix at = llm_prefix(t);
@@ -124,7 +125,7 @@ static int32_t longest_token(const TgTokenizer *t, const char *p, size_t n, size
   return best;
 }
 
-/* The word in t->text, U+2581 first; none where nothing follows that. */
+/* Adds the word in t->text, which begins with U+2581; nothing if no characters follow it. */
 static bool word_put(TgTokenizer *t, int64_t characters) {
   size_t before = t->ids.n, n = t->text.n, length;
   if (t->text.bad) return false;

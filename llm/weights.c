@@ -1,9 +1,10 @@
-/* weights.c: the weights of a model, one after the other, and those that are learned. In: a model. Out: its
- * places for weights with their names in the file; f32 tensors of the model's own in place of views of it. */
+/* weights.c: visits the weights of a model one after the other, and makes them trainable. In: a model. Out:
+ * where it stores its weights, with their names in the file; f32 tensors that the model owns in place of
+ * views of the file. */
 #include "model_private.h"
 #include <stdio.h>
 
-/* Weight or bias i of the whole. */
+/* Visits one weight or bias of the whole model. */
 static bool own_each(TgLlm *m, const LlmOwnWeight *own, bool bias, LlmWeightFn fn, void *user) {
   char name[80];
   TgTensor **at = llm_own_place(m, own, bias);
@@ -30,7 +31,7 @@ bool llm_weights_each(TgLlm *m, LlmWeightFn fn, void *user) {
   return ok;
 }
 
-/* ---- weights that are learned */
+/* ---- weights that are trained */
 static bool is_plain(TgLlm *m, TgTensor **at, const char *name, void *user) {
   const TgValue *places = tg_value_get(m->gguf, "places");
   const char *type = tg_ggml_type_name((int)tg_value_int(tg_value_at(tg_value_get(places, name), 0)));
@@ -41,7 +42,7 @@ static bool is_plain(TgLlm *m, TgTensor **at, const char *name, void *user) {
   return false;
 }
 
-/* A list of the weights that take the place of the file's. */
+/* A list of the weights that replace those of the file. */
 typedef struct Own {
   TgTensor **t;
   int n, cap;

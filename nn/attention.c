@@ -1,10 +1,10 @@
-/* attention.c: attention of several heads with its projections, as torch's nn.MultiheadAttention. In:
- * queries, keys and values (t, b, width). Out: (t, b, width), and the weights where they are asked for. */
+/* attention.c: attention with several heads and its projections, as torch's nn.MultiheadAttention. In:
+ * queries, keys and values (t, b, width). Out: (t, b, width), and the weights if they are requested. */
 #include "nn_private.h"
 #include <math.h>
 #include <stdio.h>
 
-/* within sqrt(6 / (rows + columns)) */
+/* A parameter with uniform values within +- sqrt(6 / (rows + columns)). */
 static TgTensor *glorot(TgContext *ctx, int64_t rows, int64_t columns) {
   return nn_uniform(ctx, TG_SHAPE(rows, columns), sqrt(6.0 / (double)(rows + columns)));
 }
@@ -40,7 +40,7 @@ TgMultiheadAttention tg_multihead_attention_new_opt(TgContext *ctx, int64_t widt
   return l;
 }
 
-/* Projection i of x (b, t, ..), cut into heads: (b, heads, t, width / heads) */
+/* Returns projection i of x (b, t, ..), divided into heads: (b, heads, t, width / heads). */
 static TgTensor *projected(const TgMultiheadAttention *l, TgTensor *x, int i) {
   TgTensor *own[] = {l->q_proj_weight, l->k_proj_weight, l->v_proj_weight};
   int64_t from = i * l->width, to = from + l->width;
@@ -51,7 +51,7 @@ static TgTensor *projected(const TgMultiheadAttention *l, TgTensor *x, int i) {
       tg_reshape(y, TG_SHAPE(tg_size_of(x, 0), tg_size_of(x, 1), l->heads, l->width / l->heads)), 1, 2);
 }
 
-/* softmax(q k / sqrt(d) + mask), the mean of the heads: (b, t, s) */
+/* Returns softmax(q k / sqrt(d) + mask), averaged over the heads: (b, t, s). */
 static TgTensor *weights_of(const TgMultiheadRun *o, TgTensor *q, TgTensor *k) {
   TgTensor *score = tg_mul_scalar(tg_matmul(q, tg_transpose(k, -2, -1)), 1 / sqrt((double)tg_dim(q, -1)));
   TgTensor *mask = o->mask;
@@ -67,7 +67,7 @@ static TgTensor *weights_of(const TgMultiheadRun *o, TgTensor *q, TgTensor *k) {
   return tg_mean(tg_softmax(score), .axis = TG_AXES(1));
 }
 
-/* (t, b, width), (b, t, width) or (t, width) as (b, t, width) */
+/* Returns x of shape (t, b, width), (b, t, width) or (t, width) as (b, t, width). */
 static TgTensor *batch_first(const TgMultiheadAttention *l, TgTensor *x) {
   if (tg_ndim(x) == 2) return tg_unsqueeze(x, 0);
   return l->options.batch_first ? x : tg_transpose(x, 0, 1);

@@ -1,13 +1,13 @@
-/* layers.c: layers: initial values, the call that runs them, and the table of their tensors. In: sizes. Out:
- * structs of kept tensors. What all layers need (state, release, text) follows from the tables at the end of
- * each part by module.c. */
+/* layers.c: layers. Each has its initial values, the call that runs it, and the table of its tensors. In:
+ * sizes. Out: structs of kept tensors. What all layers need (state, release, text) is derived by module.c
+ * from the tables at the end of each part. */
 #include "nn_private.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The options of a layer that begins as l, which is given back where they are refused. */
+/* Reads the options of a layer that begins as l. If they are refused, the layer is returned as it is. */
 #define OPTIONS(ctx, name, o, given, l)                                                                      \
   TgLayerOptions o;                                                                                          \
   if (NN_OPTIONS(ctx, name, TgLayerOptions, &o, given)) return l
@@ -74,7 +74,7 @@ static int linear_describe(const void *layer, char *text, size_t cap) {
 
 LAYER(TgLinear, linear, "Linear", TG_PARAMETER(TgLinear, weight), TG_PARAMETER(TgLinear, bias))
 
-/* ---- convolutions: weight (first, second, k..) */
+/* ---- convolutions: the weight is (first, second, k..) */
 static TgTensor *kernel_new(TgContext *ctx, const char *name, int64_t first, int64_t second, int axes,
                             const int64_t *kernel, int64_t fan_in) {
   int64_t dims[2 + TG_MAX_SPATIAL] = {first, second};
@@ -104,7 +104,8 @@ static TgTensor *bias_new(TgContext *ctx, TgTensor *weight, int64_t out, int64_t
   return weight ? nn_within(ctx, TG_SHAPE(out), fan_in) : NULL;
 }
 
-/* The layer's own: what was written is resolved, because the text that says so is the caller's. */
+/* Reads the layer's own options. They hold the resolved values and no `set`, because that text belongs to the
+ * caller. */
 static bool conv_options(TgContext *ctx, const char *name, const TgConvOptions *given, TgConvOptions *o) {
   if (NN_OPTIONS(ctx, name, TgConvOptions, o, given)) return false;
   o->groups = TG_OPTION(*o, groups, 1);
@@ -151,7 +152,7 @@ TgStatus tg_conv2d_same(TgConv2d *l) {
                 "%s: padding that keeps the size needs stride 1, not %lld", "conv", stride, 0);
       return TG_ERR_VALUE;
     }
-    int at = 2 * (axes - 1 - a); /* the last axis first */
+    int at = 2 * (axes - 1 - a); /* the last axis comes first */
     pads.v[at] = all / 2;
     pads.v[at + 1] = all - all / 2;
   }
@@ -163,7 +164,7 @@ static TgTensor *conv2d_run(const TgConv2d *l, TgTensor *x) {
   TgConvOptions o = l->options;
   o.size = sizeof o;
   o.set = NULL;
-  o.bias = l->bias; /* of a layer made by hand too */
+  o.bias = l->bias; /* also for a layer that was made by hand */
   return tg_conv2d_opt(x, l->weight, &o);
 }
 
@@ -176,7 +177,8 @@ static void sizes_put(char *text, size_t cap, int *n, const char *name, const in
   nn_text(text, cap, n, count == 1 ? ",)" : ")");
 }
 
-/* torch's text; channels in and out are axes of the weight, one of them of a group */
+/* Writes torch's text. The channels in and out are axes of the weight; one of the two is the number per
+ * group. */
 static int conv_text(const TgTensor *weight, const TgTensor *bias, const TgConvOptions *o, bool transposed,
                      char *text, size_t cap) {
   int axes = tg_ndim(weight) - 2, n = 0;
@@ -229,7 +231,7 @@ static TgTensor *conv_transpose2d_run(const TgConvTranspose2d *l, TgTensor *x) {
   TgConvOptions o = l->options;
   o.size = sizeof o;
   o.set = NULL;
-  o.bias = l->bias; /* of a layer made by hand too */
+  o.bias = l->bias; /* also for a layer that was made by hand */
   return tg_conv_transpose2d_opt(x, l->weight, &o);
 }
 
@@ -244,7 +246,7 @@ LAYER(TgConvTranspose2d, conv_transpose2d, "ConvTranspose", TG_PARAMETER(TgConvT
       TG_PARAMETER(TgConvTranspose2d, bias))
 
 /* ---- norms */
-/* (c) to where the channels of (b, c, ..) are */
+/* Reshapes (c) to (1, c, 1, ..), so that it fits the channels of x (b, c, ..). */
 static TgTensor *by_channel(TgTensor *v, TgTensor *x) {
   int64_t dims[TG_MAX_RANK] = {1, tg_numel(v)};
   for (int i = 2; i < tg_ndim(x); i++)
@@ -416,7 +418,7 @@ TgBatchNorm tg_batch_norm_new_opt(TgContext *ctx, int64_t channels, const TgLaye
   return l;
 }
 
-/* Where no running statistics are kept, the batch's own are used outside of training too. */
+/* If no running statistics are kept, the statistics of the batch are used outside of training too. */
 static TgTensor *batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
   TgNormOptions o = {.size = sizeof o,
                      .set = ".eps,.momentum",
@@ -429,7 +431,8 @@ static TgTensor *batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
   bool training = !l->running_mean || tg_training(tg_context(x));
   TgTensor *y = training ? tg_batch_norm_train_opt(x, l->running_mean, l->running_var, &o)
                          : tg_batch_norm_opt(x, l->running_mean, l->running_var, &o);
-  if (y && tg_dtype(y) != d) y = tg_cast(y, d); /* statistics are wider than what they are of */
+  /* The statistics are wider than the values, so the result may be too. */
+  if (y && tg_dtype(y) != d) y = tg_cast(y, d);
   if (!training) return y;
   TgTensor *count = l->num_batches_tracked;
   if (y && count && !tg_assign(count, tg_add_scalar(count, 1))) return NULL;

@@ -1,6 +1,6 @@
 /* module.c: what follows from the table of a struct of tensors: names in a state dictionary, the list of
- * parameters, how many they are, freezing, text, release. In: a TgModule and the struct. One walk visits the
- * tensors, in the order of the table; the rest are visitors. */
+ * parameters and their number, freezing, text, release. In: a TgModule and the struct. One walk visits the
+ * tensors in the order of the table; everything else is a visitor. */
 #include "nn_private.h"
 #include "tg_io.h"
 #include <stdio.h>
@@ -14,14 +14,15 @@ typedef TgStatus (*Visit)(Walk *w, const TgField *f, TgTensor **t);
 
 struct Walk {
   Visit visit;
-  char name[MAX_NAME]; /* of the tensor that is visited */
+  char name[MAX_NAME]; /* name of the tensor that is visited */
   int depth;
   void *user;
 };
 
 static TgStatus walk_module(Walk *w, const TgModule *m, char *layer);
 
-/* The name grows by ".name" or ".name.index", and is cut again by who called. */
+/* Appends ".name" or ".name.index" to the walk's name. The caller cuts it off again. Returns false if it is
+ * too long. */
 static bool name_push(Walk *w, const char *name, int index, bool indexed) {
   size_t n = strlen(w->name);
   const char *dot = n ? "." : "";
@@ -120,7 +121,8 @@ TgStatus tg_module_freeze(TgModuleFn module, const void *layer, bool on) {
   return walk(module, layer, NULL, visit_freeze, &on);
 }
 
-/* t in memory of its own, whose values `placed` has; trained if t is. NULL: recorded. */
+/* Returns a realized and kept `placed`, which has the values of t, as a parameter if t is one. NULL: failed,
+ * with the error recorded. */
 static TgTensor *replaced(TgTensor *t, TgTensor *placed) {
   TgContext *ctx = tg_context(t);
   if (placed && tg_is_parameter(t)) placed = tg_requires_grad(placed, true);
@@ -166,7 +168,8 @@ static TgStatus visit_shard(Walk *w, const TgField *f, TgTensor **t) {
   for (int i = table->nrules; i-- > 0;)
     if (name_fits(table->rules[i].pattern, w->name)) axis = table->rules[i].axis;
   TgTensor *made = NULL;
-  if (tg_name_begin(ctx, w->name)) return tg_error(ctx); /* profiles call its gradient so */
+  /* profiles use this name for the tensor's gradient */
+  if (tg_name_begin(ctx, w->name)) return tg_error(ctx);
   TG_SCOPE(ctx) {
     TgTensor *x = tg_detach(*t);
     made = replaced(*t, axis == TG_WHOLE ? tg_replicate(x, table->n, table->devices)
@@ -198,7 +201,7 @@ void tg_module_free(TgModuleFn module, void *layer) { walk(module, layer, NULL, 
 typedef struct Text {
   char *to;
   size_t cap;
-  int n; /* of the whole text */
+  int n; /* length of the whole text */
 } Text;
 
 static bool any_byte(const char *p, size_t n) {
@@ -207,8 +210,8 @@ static bool any_byte(const char *p, size_t n) {
   return n > 0;
 }
 
-/* A layer that was never made is all zeros; a norm without weights, which has sizes, is a layer all the same.
- */
+/* Whether a layer was made: one that was not is all zeros. A norm without weights has sizes, so it counts as
+ * made. */
 static bool is_there(const TgModule *m, const char *layer, int depth) {
   for (int k = 0; depth < MAX_DEPTH && k < m->nfields; k++) {
     const TgField *f = &m->fields[k];

@@ -1,6 +1,7 @@
 /* optim.c: optimisers: lists of parameters, the state that a rule remembers, and the step. In: a rule of
- * update.c, parameters with gradients. Out: parameters and state stored in one schedule. What changes from
- * step to step (the learning rate, powers of beta) is in memory, so a step is always the same graph. */
+ * update.c, parameters with gradients. Out: parameters and state, stored in one schedule. Everything that
+ * changes from step to step (the learning rate, powers of beta) is in memory, so a step is always the same
+ * graph. */
 #include "optim_private.h"
 #include "tg_io.h"
 #include <math.h>
@@ -13,13 +14,14 @@ struct TgOptim {
   TgOptimOptions o;
   int n;
   TgTensor **params;
-  TgTensor **state[MAX_STATES]; /* kept, made at the first step */
-  TgTensor **master, **sum;     /* kept: f32 copies; gradients of the batches before */
+  TgTensor **state[MAX_STATES]; /* kept; made at the first step */
+  /* kept. master: f32 copies of parameters. sum: gradients of the previous batches. */
+  TgTensor **master, **sum;
   bool *summed;
-  TgTensor *lr, *number[MAX_NUMBERS]; /* kept, f32 () */
-  TgOptim **group;                    /* of a group: who steps */
+  TgTensor *lr, *number[MAX_NUMBERS]; /* kept, f32 (1) */
+  TgOptim **group;                    /* of a group: its optimisers */
   int ngroup;
-  /* of the step that is being built */
+  /* used while a step is built */
   TgTensor **todo, *finite, *inverse;
   int ntodo, cap;
 };
@@ -65,13 +67,13 @@ static bool parameters_fine(TgContext *ctx, TgTensor *const *params, int n, int 
   return true;
 }
 
-/* What was not written is the rule's default. */
+/* Options that were not written get the rule's default. */
 static bool options_fine(TgContext *ctx, TgOptimOptions *o, const TgOptimOptions *otherwise) {
 #define OPTION(field) o->field = TG_OPTION(*o, field, otherwise->field)
   OPTION(lr), OPTION(momentum), OPTION(weight_decay), OPTION(beta1), OPTION(beta2), OPTION(eps);
   OPTION(alpha), OPTION(trust), OPTION(steps);
 #undef OPTION
-  o->set = NULL; /* it is the caller's */
+  o->set = NULL; /* the text belongs to the caller */
   if (!isfinite(o->lr) || o->lr < 0)
     return refuse(ctx, TG_ERR_VALUE, "optimiser: a learning rate is a number from 0 on");
   if (!(o->beta1 >= 0 && o->beta1 < 1) || !(o->beta2 >= 0 && o->beta2 < 1))
@@ -117,11 +119,12 @@ static TgOptim *optim_new(TgContext *ctx, RuleKind kind, TgTensor *const *params
   if (!p) return NULL;
   p->rule = rule;
   p->o = o;
-  const char *device = n ? tg_device(params[0]) : NULL; /* most often, where all are */
+  const char *device = n ? tg_device(params[0]) : NULL; /* usually all parameters are on this device */
   bool ok = (p->lr = nn_number(ctx, o.lr, TG_F32, device)) != NULL;
   for (int k = 0; ok && k < MAX_NUMBERS && rule->number[k]; k++)
     ok = (p->number[k] = nn_number(ctx, rule->initial[k], TG_F32, device)) != NULL;
-  for (int i = 0; ok && i < n; i++) { /* tied weights, given by two layers, are one parameter */
+  /* Tied weights are given by two layers, but are one parameter. */
+  for (int i = 0; ok && i < n; i++) {
     int at = 0;
     while (at < p->n && p->params[at] != params[i])
       at++;
@@ -210,8 +213,8 @@ TgStatus tg_optim_set_lr(TgOptim *p, double lr) {
 }
 
 /* ---- state */
-/* Along which axis the state of a parameter that is whole on each of n devices is split: the first that gives
- * each a part. -1: none does. */
+/* Returns the axis along which to split the state of a parameter that is whole on each of n devices: the
+ * first axis that gives each device a part. -1: there is none. */
 static int state_axis(TgTensor *like, int n) {
   if (n < 2 || tg_shard_axis(like) >= 0) return -1;
   for (int i = 0; i < tg_ndim(like); i++)
@@ -219,7 +222,7 @@ static int state_axis(TgTensor *like, int n) {
   return -1;
 }
 
-/* Where the parameter is, or with .split_state a part of it on each of its devices. */
+/* Places t where the parameter is or, with .split_state, a part of t on each of the parameter's devices. */
 static TgTensor *state_placed(TgOptim *p, TgTensor *t, TgTensor *like) {
   enum { MOST = 16 };
 
@@ -231,7 +234,8 @@ static TgTensor *state_placed(TgOptim *p, TgTensor *t, TgTensor *like) {
   return tg_shard(t, n, device, axis);
 }
 
-/* Memory of zeros of its own, written once: a constant would be shared by all parameters of that shape. */
+/* Returns memory that begins as zeros, and makes it if there is none. It is its own buffer, because a
+ * constant would be shared by all parameters of that shape. */
 static TgTensor *memory_of(TgOptim *p, TgTensor **at, TgTensor *like, TgDType dtype) {
   if (*at) return *at;
   void *zeros = tg_alloc(p->ctx, (size_t)tg_numel(like) * tg_dtype_size(dtype) + 1);
@@ -312,7 +316,7 @@ static void clip_norm(TgTensor **g, int n, double max, TgTensor **norm) {
     g[i] = tg_mul(g[i], tg_cast(tg_to(by, tg_device(g[i])), tg_dtype(g[i])));
 }
 
-/* The gradients that are there, in the order of params; NULL: no memory. */
+/* Returns the gradients that exist, in the order of params. NULL: out of memory. */
 static TgTensor **gradients_of(TgContext *ctx, TgTensor *const *params, int n, int *count) {
   TgTensor **g = tg_alloc(ctx, ((size_t)n + 1) * sizeof *g);
   *count = 0;
@@ -401,14 +405,15 @@ static bool step_parameter(TgOptim *p, int i, TgTensor *gradient) {
   return store(p, w, master ? tg_cast(next, tg_dtype(w)) : next) != NULL;
 }
 
-/* Assigns what a step computes and lists it in todo. */
+/* Builds the graph of a step: assigns everything that the step computes and lists it in todo. */
 static bool step_build(TgOptim *p) {
   int n = nn_optim_gradients(p, NULL, 0), at = 0;
   if (!n) return true;
   TgTensor **g = tg_alloc(p->ctx, (size_t)n * sizeof *g), *norm;
   if (!g) return false;
   nn_optim_gradients(p, g, n);
-  for (int i = 0, k = 0; k < n && p->o.split_state; i++) { /* added up where the state is, and only there */
+  /* gradients are summed where the state is, and only there */
+  for (int i = 0, k = 0; k < n && p->o.split_state; i++) {
     bool has = tg_grad(p->params[i]) || p->summed[i];
     if (has) g[k] = state_placed(p, g[k], p->params[i]);
     k += has;
@@ -426,8 +431,8 @@ static bool step_build(TgOptim *p) {
   return ok;
 }
 
-/* Only what is kept outside (parameters, state) is realized, after the scope: lazy gradients would soon be of
- * the new values. */
+/* Only tensors that are kept outside the scope (parameters, state) are realized, and this is done after the
+ * scope ended. Gradients that are still lazy then would be computed from the new values. */
 TgStatus nn_optim_step(TgOptim *p, TgTensor *inverse, TgTensor *finite, TgTensor *const *more, int nmore) {
   TgOptim *one[1] = {p}, **each = p->ngroup ? p->group : one;
   int n = p->ngroup ? p->ngroup : 1, ntodo = 0, cap = nmore;

@@ -1,12 +1,12 @@
-/* optim_private.h: what an optimiser is made of: a rule (update.c) and what every rule needs (optim.c). */
+/* optim_private.h: the parts of an optimiser: a rule (update.c) and what every rule needs (optim.c). */
 #ifndef TG_OPTIM_PRIVATE_H
 #define TG_OPTIM_PRIVATE_H
 #include "nn_private.h"
 
 enum { MAX_NUMBERS = 3, MAX_STATES = 3 };
 
-/* The update of one parameter. value: what it is before; gradient, lr and number in value's dtype, lr and
- * number of shape (). */
+/* The update of one parameter. value: the parameter before the step. gradient, lr and number have value's
+ * dtype; lr and number have shape (). */
 typedef struct Update {
   const TgOptimOptions *o;
   TgTensor *value, *gradient, *lr, *number[MAX_NUMBERS];
@@ -14,21 +14,22 @@ typedef struct Update {
   int index;
 } Update;
 
-/* A state of the parameter, by its place in the rule's list: its memory, zeros at first. */
+/* Returns the memory of a state of the parameter, which begins as zeros. state: index in the rule's list. */
 TgTensor *update_state(const Update *u, int state);
-/* value stored there; what is stored */
+/* Stores a value there. Returns what is stored. */
 TgTensor *update_store(const Update *u, int state, TgTensor *value);
 
 typedef struct Rule {
   const char *name;
-  TgOptimOptions defaults;         /* taken where an option is 0 */
-  const char *number[MAX_NUMBERS]; /* what all parameters share, f32 ().. */
+  TgOptimOptions defaults; /* for options that were not written */
+  /* names of the numbers that all parameters share, f32 (1) */
+  const char *number[MAX_NUMBERS];
   double initial[MAX_NUMBERS];
-  const char *state[MAX_STATES]; /* of each parameter, by torch's names */
-  /* the shared numbers of this step from those of the last */
+  const char *state[MAX_STATES]; /* names of the states of each parameter, as in torch */
+  /* replaces the shared numbers of the last step by those of this step */
   void (*advance)(const TgOptimOptions *o, TgTensor *number[MAX_NUMBERS]);
-  bool (*has_state)(const TgOptimOptions *o, int state); /* NULL: all that are named */
-  TgTensor *(*update)(const Update *u);                  /* the new value */
+  bool (*has_state)(const TgOptimOptions *o, int state); /* NULL: it has all named states */
+  TgTensor *(*update)(const Update *u);                  /* returns the new value */
   int least_rank;
 } Rule;
 

@@ -1,10 +1,11 @@
-/* recurrent.c: LSTM and GRU over a sequence: layers, both ways, dropout between. In: (t, b, in). Out: the
- * outputs of the last layer, (t, b, ways * hidden), and the last state of every layer and way. The products
- * with the inputs are one for all steps; a step itself is one product with the state and what follows. */
+/* recurrent.c: LSTM and GRU over a sequence, with several layers, both directions and dropout between layers.
+ * In: (t, b, in). Out: the outputs of the last layer, (t, b, ways * hidden), and the last state of every
+ * layer and direction ("way"). The products with the inputs are computed at once for all steps. A step then
+ * is one product with the state and what follows it. */
 #include "nn_private.h"
 #include <stdio.h>
 
-/* What LSTM and GRU share. */
+/* The part that LSTM and GRU share. */
 typedef struct Rnn {
   const char *name;
   int gates;
@@ -13,7 +14,7 @@ typedef struct Rnn {
   int64_t in, hidden;
 } Rnn;
 
-/* ---- made */
+/* ---- making the layers */
 static bool options_read(TgContext *ctx, const char *name, const TgRnnOptions *given, TgRnnOptions *o) {
   if (NN_OPTIONS(ctx, name, TgRnnOptions, o, given)) return false;
   o->layers = TG_OPTION(*o, layers, 1);
@@ -44,9 +45,10 @@ static bool ways_made(TgContext *ctx, const Rnn *r, TgRnnLayer (*ways)[2]) {
   return true;
 }
 
-/* ---- a step: new states from the products with the input (bias in them) and the state */
+/* ---- a step: computes new states from the products with the input, which include the bias, and the old
+ * state */
 typedef struct State {
-  TgTensor *h, *c; /* c: of LSTM */
+  TgTensor *h, *c; /* c: of LSTM only */
 } State;
 
 static bool lstm_step(const TgRnnLayer *l, TgTensor *from_x, State *s) {
@@ -67,7 +69,7 @@ static bool gru_step(const TgRnnLayer *l, TgTensor *from_x, State *s) {
   return s->h != NULL;
 }
 
-/* ---- a way through the sequence. x (t, b, in); out[i]: the outputs of step i, (b, hidden) */
+/* ---- one way through the sequence. x (t, b, in); out[i]: output of step i, (b, hidden) */
 static bool way_run(const Rnn *r, const TgRnnLayer *l, TgTensor *x, bool backwards, State *s,
                     TgTensor **out) {
   int64_t steps = tg_dim(x, 0);
@@ -87,7 +89,7 @@ static State first_state(const Rnn *r, TgTensor *x, TgTensor *h, TgTensor *c, in
   return (State){h ? tg_select(h, 0, at) : none, r->gates == 3 ? NULL : c ? tg_select(c, 0, at) : none};
 }
 
-/* All layers. last: the states that are left, layer by layer, forwards before backwards. */
+/* Runs all layers. last: the final states, layer by layer, forwards before backwards. */
 static TgTensor *layers_run(const Rnn *r, TgTensor *x, TgTensor *h, TgTensor *c, State *last) {
   TgContext *ctx = tg_context(x);
   int64_t steps = tg_dim(x, 0);
@@ -110,7 +112,7 @@ static TgTensor *layers_run(const Rnn *r, TgTensor *x, TgTensor *h, TgTensor *c,
   return ok ? x : NULL;
 }
 
-/* ---- what is given, and what comes back: with a batch or without, either axis first */
+/* ---- arguments and results: with or without a batch, either axis first */
 static bool state_fits(const Rnn *r, TgTensor *s, const char *which, TgTensor *x, bool batched) {
   int64_t want[] = {r->o.layers * (1 + r->o.bidirectional), tg_dim(x, 1), r->hidden};
   bool fits = tg_ndim(s) == 2 + batched && tg_dim(s, 0) == want[0] && tg_dim(s, -1) == want[2] &&
@@ -177,7 +179,7 @@ static int rnn_describe(const Rnn *r, char *text, size_t cap) {
   return n;
 }
 
-/* ---- the two of them */
+/* ---- LSTM and GRU */
 #define LSTM_OF(l)                                                                                           \
   (&(const Rnn){"lstm", 4, (const TgRnnLayer(*)[2])(l)->ways, (l)->options, (l)->in, (l)->hidden})
 #define GRU_OF(l)                                                                                            \
@@ -220,7 +222,7 @@ static int gru_describe(const void *layer, char *text, size_t cap) {
   return rnn_describe(GRU_OF(l), text, cap);
 }
 
-/* The names of all that there can be; what a network lacks is NULL. */
+/* The names of all possible tensors; those that a network lacks are NULL. */
 /* clang-format off */
 #define WAY(k, way, end) \
   {"weight_ih_l" #k end, TG_FIELD_PARAMETER, offsetof(TgLSTM, ways[k][way].weight_ih), NULL, 0}, \

@@ -1,5 +1,6 @@
-/* scaler.c: loss scaling. In: a loss, and the gradients of the scaled one. Out: a step that is taken where
- * all of them are finite, and the scale of the next step; all of it in the graph, so nothing is read back. */
+/* scaler.c: loss scaling. In: a loss, and the gradients of the scaled loss. Out: a step that is only taken if
+ * all gradients are finite, and the scale of the next step. All of this is in the graph, so nothing is read
+ * back to the host. */
 #include "nn_private.h"
 #include "tg_io.h"
 #include <math.h>

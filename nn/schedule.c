@@ -1,6 +1,6 @@
-/* schedule.c: learning rates by epoch. In: an optimiser, whose rate is the base. Out: tg_optim_set_lr with
- * the rate of each epoch. All but the plateau's are functions of the base and the epoch alone, a table of
- * them; so a schedule goes on from any epoch. */
+/* schedule.c: learning rates by epoch. In: an optimiser, whose rate is the base. Out: calls of
+ * tg_optim_set_lr with the rate of each epoch. Except for the plateau, a rate is a function of the base and
+ * the epoch alone, so a schedule can continue from any epoch. */
 #include "nn_private.h"
 #include "tg_io.h"
 #include <math.h>
@@ -13,14 +13,14 @@ struct TgLR {
   TgContext *ctx;
   TgOptim *opt;
   TgLROptions o;
-  double (*rate)(const TgLR *s); /* NULL: the plateau, or a group */
+  double (*rate)(const TgLR *s); /* NULL: a plateau or a group */
   double base, max, best;
   int64_t epoch, epochs, warmup, bad;
   int64_t *milestones;
   int nmilestones;
   TgLR **group;
   int ngroup;
-  TgTensor *saved[NSAVED]; /* kept; made by tg_lr_state */
+  TgTensor *saved[NSAVED]; /* kept; tg_lr_state makes them */
 };
 
 /* ---- rates */
@@ -111,7 +111,7 @@ TgLR *tg_lr_multi_step_opt(TgOptim *opt, const int64_t *milestones, int n, const
   return lr_begin(s, multi_step_rate);
 }
 
-/* A schedule over a number of epochs. */
+/* Makes a schedule over a number of epochs. */
 static TgLR *lr_over(TgOptim *opt, int64_t warmup, int64_t epochs, double max, const TgLROptions *o,
                      double (*rate)(const TgLR *)) {
   if (!opt) return NULL;

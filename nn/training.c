@@ -1,5 +1,5 @@
-/* training.c: a training as one file. In: a model, its optimiser, schedule and scaler, or the file that they
- * were saved to. Out: the file, or all of them as they were. */
+/* training.c: saves a training run in one file. In: a model, its optimiser, schedule and scaler, or the file
+ * that they were saved in. Out: the file, or all of them as they were. */
 #include "nn_private.h"
 #include "tg_io.h"
 #include <inttypes.h>
@@ -15,7 +15,7 @@ static bool whole(TgContext *ctx, const TgTraining *t) {
   return false;
 }
 
-/* All that is saved, by its names in the file; NULL: an error. */
+/* Returns everything that is saved, under its names in the file. NULL: failed. */
 static TgState *state_of(TgContext *ctx, const TgTraining *t) {
   TgState *s = tg_state_new(ctx);
   TgStatus status = s ? tg_module_state(t->module, t->model, s, "model") : TG_ERR_NOMEM;
@@ -47,7 +47,8 @@ TgStatus tg_train_save(TgContext *ctx, const TgTraining *t, const char *path, co
   return tg_error(ctx);
 }
 
-/* Of a file that tg_train_save wrote; files of before there was "random" have none. */
+/* Reads the step and the state of random numbers from a file of tg_train_save. Older files have no "random";
+ * *drawn is then false. */
 static bool numbers_read(TgContext *ctx, const char *path, int64_t *step, TgRandomState *r, bool *drawn) {
   TgValue *head = NULL;
   TG_SCOPE(ctx) { head = tg_safe_load_metadata(tg_from_file(ctx, path, TG_U8, TG_SHAPE(-1)), NULL); }

@@ -1,6 +1,6 @@
-/* update.c: the rules of the optimisers, one table: what each remembers, its defaults, and how a parameter's
- * next value follows from its gradient. A rule stores its states as it goes (update_store) and reads them
- * from where they are stored, so that one kernel can do all of it. */
+/* update.c: the rules of the optimisers, as one table: the states that each remembers, its defaults, and how
+ * it computes a parameter's next value from the gradient. A rule stores its new states as it computes them
+ * (update_store) and goes on with the stored values, so that one kernel can do everything. */
 #include "optim_private.h"
 #include <math.h>
 
@@ -10,7 +10,8 @@ static TgTensor *blend(TgTensor *a, TgTensor *b, double beta) { /* a beta + b (1
 
 static TgTensor *norm_of(TgTensor *x) { return tg_sqrt(tg_sum(tg_mul(x, x))); }
 
-static TgTensor *decayed(const Update *u) { /* the gradient of the loss and of decay/2 |w|^2 */
+/* Returns the gradient of the loss plus decay/2 |w|^2. */
+static TgTensor *decayed(const Update *u) {
   double decay = u->o->weight_decay;
   return decay != 0 ? tg_add(u->gradient, tg_mul_scalar(u->value, decay)) : u->gradient;
 }
@@ -21,7 +22,7 @@ static TgTensor *shrunk(const Update *u) {
   return decay != 0 ? tg_mul(u->value, tg_rsub_scalar(tg_mul_scalar(u->lr, decay), 1)) : u->value;
 }
 
-/* a / b where both are positive, else 1 */
+/* a / b if both are positive, otherwise 1 */
 static TgTensor *ratio(TgTensor *a, TgTensor *b) {
   TgTensor *both = tg_bitand(tg_gt_scalar(a, 0), tg_gt_scalar(b, 0));
   return tg_where(both, tg_div(a, tg_where(both, b, tg_ones_like(b))), tg_ones_like(a));
@@ -30,7 +31,7 @@ static TgTensor *ratio(TgTensor *a, TgTensor *b) {
 /* ---- momentum */
 static bool has_momentum(const TgOptimOptions *o, int state) { return state > 0 || o->momentum != 0; }
 
-/* torch: b = mu b + g, the first b is g: zeros give the same */
+/* torch's formula is b = mu b + g, with g for the first b; starting with b = 0 gives the same. */
 static TgTensor *with_momentum(const Update *u, TgTensor *g, bool nesterov) {
   double mu = u->o->momentum;
   if (mu == 0) return g;
@@ -72,7 +73,7 @@ static void powers(const TgOptimOptions *o, TgTensor **number) {
   number[1] = tg_mul_scalar(number[1], o->beta2);
 }
 
-/* The bias-corrected first moment over the root of the second. */
+/* Returns the bias-corrected first moment, divided by the root of the second. */
 static TgTensor *adam_direction(const Update *u, TgTensor *g) {
   TgTensor *m = update_store(u, 0, blend(update_state(u, 0), g, u->o->beta1));
   TgTensor *v = update_store(u, 1, blend(update_state(u, 1), tg_mul(g, g), u->o->beta2));
@@ -108,7 +109,7 @@ static TgTensor *adamax(const Update *u) {
   return tg_sub(u->value, tg_mul(tg_div(m, update_store(u, 1, most)), rate));
 }
 
-/* ---- Nesterov's Adam: numbers are the step, the product of the momenta, beta2^step */
+/* ---- Nesterov's Adam. Its numbers are the step, the product of the momenta, and beta2^step. */
 static TgTensor *nadam_momentum(const TgOptimOptions *o, TgTensor *step) {
   TgTensor *fade = tg_rpow_scalar(tg_mul_scalar(step, o->alpha), 0.96);
   return tg_mul_scalar(tg_rsub_scalar(tg_mul_scalar(fade, 0.5), 1), o->beta1);
@@ -132,8 +133,8 @@ static TgTensor *nadam(const Update *u) {
   return tg_sub(u->value, tg_mul(up, u->lr));
 }
 
-/* ---- rectified Adam: numbers are the step, 1 - beta1^step and 1 - beta2^step, which are kept as
- * differences: 1 minus a power near 1 has few digits, and they decide when the rectification begins. */
+/* ---- rectified Adam. Its numbers are the step, 1 - beta1^step and 1 - beta2^step. The differences are kept,
+ * because 1 minus a power near 1 has few digits, and they decide when the rectification begins. */
 static void radam_advance(const TgOptimOptions *o, TgTensor **number) {
   number[0] = tg_add_scalar(number[0], 1);
   number[1] = tg_add_scalar(tg_mul_scalar(number[1], o->beta1), 1 - o->beta1);
@@ -141,7 +142,8 @@ static void radam_advance(const TgOptimOptions *o, TgTensor **number) {
 }
 
 static TgTensor *radam(const Update *u) {
-  double last = 2 / (1 - u->o->beta2) - 1; /* the length of the average after many steps */
+  /* length of the moving average after many steps */
+  double last = 2 / (1 - u->o->beta2) - 1;
   TgTensor *g = decayed(u), *m = update_store(u, 0, blend(update_state(u, 0), g, u->o->beta1));
   TgTensor *v = update_store(u, 1, blend(update_state(u, 1), tg_mul(g, g), u->o->beta2));
   TgTensor *rest = u->number[2], *mh = tg_div(m, u->number[1]);

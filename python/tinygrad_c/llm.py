@@ -6,6 +6,7 @@ import ctypes
 from . import abi
 from .calls import lib
 from .context import StateError
+from .nn.datasets import Batches
 from .tensor import Tensor
 
 abi.LIBRARIES["tinygrad_llm"]
@@ -163,6 +164,64 @@ class Llm:
             scores.append(score[0])
         return scores
 
+    # ---- learning
     def loss(self, ids, targets):
         """The mean cross entropy of whole texts, a tensor; targets -1 count for nothing."""
-        return lib.tg_llm_loss(self, ids if isinstance(ids, Tensor) else Tensor(ids), targets if isinstance(targets, Tensor) else Tensor(targets))
+        return lib.tg_llm_loss(self, _tensor(ids), _tensor(targets))
+
+    def texts(self, path, length=None, fit=False, **options):
+        """Batches of (ids, targets) of a file: an object of JSON a line ({"text"}, {"prompt", "completion"} or {"messages"}), or
+        plain text. length: tokens of an item; fit: fewer where no text is as long. options: as Batches has them."""
+        chosen = {} if length is None else {"length": length}
+        return Batches(lib.tg_llm_dataset(self, path, fit=fit, **chosen), 2, **options)
+
+    def unfreeze(self):
+        """The weights can be learned from now on; they are f32, in memory of their own."""
+        lib.tg_llm_unfreeze(self)
+
+    def weights(self):
+        """The tensors that an optimiser is made of, after unfreeze()."""
+        return list(lib.tg_llm_parameters(self))
+
+    def merge(self, path):
+        """The model's file with what its adapters add, and what was learned, put into its weights. Gives how many weights
+        changed, and the largest relative error of one of them."""
+        merged = abi.struct("TgLlmMerged")()
+        lib.tg_llm_merge(self, path, merged)
+        return merged.weights, merged.error
+
+
+class Lora:
+    """A low-rank adapter of a model. Lora(model, modules="q,v", rank=8, alpha=16, dropout=0) is new and changes nothing until
+    it is trained; Lora(model, "folder") is one that this package, `tg train lora` or peft wrote. It ends with its model."""
+
+    def __init__(self, model, path=None, scale=1.0, **options):
+        if path is not None and options:
+            raise TypeError(f"Lora(): {', '.join(options)}: a file says what it is")
+        self.model = model
+        self._handle = lib.tg_lora_load(model, path, scale) if path is not None else lib.tg_lora_new(model, **options)
+
+    def parameters(self):
+        """What an optimiser is made of."""
+        return list(lib.tg_module_parameters(lib.tg_lora_module, self))
+
+    def save(self, path, base=None):
+        """A safetensors file, or a folder as peft has it. base: the name of the model that it belongs to."""
+        lib.tg_lora_save(self, path, base)
+
+
+class Learner:
+    """Steps of learning in little memory: a layer is computed again when its gradients are. optimizer: of lora.parameters(), or
+    of model.weights() after model.unfreeze()."""
+
+    def __init__(self, model, optimizer, lora=None):
+        self.parts = model, optimizer, lora  # all of them outlive it
+        self._handle = lib.tg_llm_learner(model, lora, optimizer)
+
+    def step(self, ids, targets):
+        """Learns from a batch of texts; gives the loss as it was before."""
+        return lib.tg_llm_learn(self, _tensor(ids), _tensor(targets))
+
+
+def _tensor(x):
+    return x if isinstance(x, Tensor) else Tensor(x)

@@ -109,6 +109,10 @@ class Call:
         """(address, bytes) of an object with the buffer protocol; a copy, where it may not be written to or has gaps."""
         if v is None:
             return None, 0
+        handle = getattr(v, "_handle", v)
+        if isinstance(handle, Handle):  # an object of the library's, as a module's layer
+            self.keep.append(handle)
+            return handle.p, 0
         if isinstance(v, (ctypes.Array, ctypes.Structure)):
             self.keep.append(v)
             return ctypes.addressof(v), ctypes.sizeof(v)
@@ -199,7 +203,9 @@ class Call:
             self.keep.append(v)
             return ctypes.addressof(v) if kind.endswith("*") else v
         if callable(v) and "(*)" in abi.CALLBACKS.get(kind, kind):
-            if not isinstance(v, ctypes._CFuncPtr):  # the library may call it later; one that the caller made is kept by the caller
+            if isinstance(getattr(v, "c", None), ctypes._CFuncPtr):  # a function of the library's own, as lib.tg_lora_module
+                v = ctypes.cast(v.c, abi.ctype(kind))
+            elif not isinstance(v, ctypes._CFuncPtr):  # the library may call it later; one that the caller made is kept by the caller
                 v = abi.ctype(kind)(v)
                 self.now.callbacks.append(v)
             return v

@@ -81,7 +81,7 @@ TgStatus error_no_memory(TgError *e, const char *what) {
   return error_set(e, TG_ERR_NOMEM, "%s: out of memory", what);
 }
 
-/* The compiler names a file as it was given it, perhaps with many folders. */
+/* The compiler gives a file's name as it was passed, perhaps with many folders. */
 void error_place_text(const char *place, char *to, size_t cap) {
   const char *open = strrchr(place, '('), *slash = strrchr(place, '/');
   int op = open ? (int)(open + 1 - place) : 0;
@@ -113,7 +113,8 @@ static void block_free(Arena *a, ArenaBlock *b) {
 
 void *arena_alloc(Arena *a, size_t nbytes) {
   void *p = nbytes <= SIZE_MAX / 2 ? arena_take(a, nbytes) : NULL;
-  return p ? memset(p, 0, nbytes) : NULL; /* here, not a whole block at once: it is about to be written */
+  /* zeroed here, not a whole block at once: it is about to be written */
+  return p ? memset(p, 0, nbytes) : NULL;
 }
 
 char *arena_strdup(Arena *a, const char *s) {
@@ -159,7 +160,7 @@ void arena_free(Arena *a) {
 }
 
 bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
-  enum { FIRST_BYTES = 256 }; /* most arrays of pointers are longer than a few, and gone soon */
+  enum { FIRST_BYTES = 256 }; /* most arrays of pointers have more than a few elements and are freed soon */
 
   size_t n = *cap ? *cap : TG_MAX(FIRST_BYTES / item, 8);
   while (n < need)
@@ -172,7 +173,7 @@ bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
   return true;
 }
 
-/* ---- of any Vec: all of them lie alike */
+/* ---- for any Vec: all of them have the same layout */
 bool vec_room(TgMem *m, void *vec, size_t item) {
   Vec(char) v;
   memcpy(&v, vec, sizeof v);
@@ -208,7 +209,8 @@ void map_free(Map *m) {
 
 static uint64_t key_hash(uint64_t k) { return hash_mix(0x9e3779b97f4a7c15u, k); }
 
-static MapEntry *map_place(const Map *m, uint64_t key) { /* of the key, or where it goes */
+/* Returns the entry of the key, or the free entry where it would be put. */
+static MapEntry *map_place(const Map *m, uint64_t key) {
   size_t i = key_hash(key) & (m->cap - 1);
   while (m->at[i].used && m->at[i].key != key)
     i = (i + 1) & (m->cap - 1);
@@ -225,7 +227,8 @@ static bool map_grown(Map *m) {
   return true;
 }
 
-bool map_put(Map *m, uint64_t key, uint64_t val) { /* a key that is there takes no memory */
+/* Putting a key that is in the map takes no memory. */
+bool map_put(Map *m, uint64_t key, uint64_t val) {
   MapEntry *e = m->cap ? map_place(m, key) : NULL;
   if (!e || !e->used) {
     if ((m->len + 1) * 2 > m->cap) {
@@ -248,14 +251,14 @@ bool map_get(const Map *m, uint64_t key, uint64_t *val) {
   return false;
 }
 
-/* What was put further on, because the place was taken, moves up. */
+/* Entries that a collision had moved further on move back into the hole. */
 void map_drop(Map *m, uint64_t key) {
   MapEntry *hole = m->cap ? map_place(m, key) : NULL;
   if (!hole || !hole->used) return;
   size_t mask = m->cap - 1, at = (size_t)(hole - m->at);
   for (size_t i = (at + 1) & mask; m->at[i].used; i = (i + 1) & mask) {
     size_t home = key_hash(m->at[i].key) & mask;
-    if (((i - home) & mask) < ((i - at) & mask)) continue; /* it would stand before its place */
+    if (((i - home) & mask) < ((i - at) & mask)) continue; /* it would be before its home position */
     m->at[at] = m->at[i];
     at = i;
   }
@@ -284,7 +287,8 @@ bool str_reserve(Str *s, size_t n) {
   if (s->oom || need <= s->cap) return !s->oom;
   while (cap < need)
     cap *= 2;
-  char *at = mem_realloc(s->mem, s->at, cap, cap); /* text is written before it is read: nothing to zero */
+  /* text is written before it is read, so nothing need be zeroed */
+  char *at = mem_realloc(s->mem, s->at, cap, cap);
   if (!at) return s->oom = true, false;
   s->at = at;
   s->cap = cap;
@@ -327,7 +331,7 @@ void str_printf(Str *s, const char *fmt, ...) {
   s->len += (size_t)n;
 }
 
-/* The bytes of the UTF-8 character at p; 0: it is none. */
+/* Number of bytes of the UTF-8 character at p; 0: not valid. */
 static int utf8_bytes(const unsigned char *p) {
   int n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
   for (int i = 1; i < n; i++)
@@ -337,7 +341,8 @@ static int utf8_bytes(const unsigned char *p) {
 }
 
 void str_json(Str *s, const char *text) {
-  const unsigned char *p = (const unsigned char *)text, *from = p; /* from: what is yet to be put as it is */
+  /* from: start of the text that is not copied yet */
+  const unsigned char *p = (const unsigned char *)text, *from = p;
   str_put(s, "\"");
   for (int n;; p += n ? n : 1) {
     while (*p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\')
@@ -471,7 +476,7 @@ static TgStatus env_text(TgError *err, const char *name, char *out, size_t cap) 
   return TG_OK;
 }
 
-/* "10:10,1.25:50": gigabytes a second and microseconds of a message, within a machine and between
+/* "10:10,1.25:50": gigabytes per second and microseconds per message, within a machine and between
  * machines. */
 static TgStatus env_links(TgError *err, double *links) {
   const double usual[] = {10, 10, 1.25, 50};
@@ -482,12 +487,12 @@ static TgStatus env_links(TgError *err, double *links) {
   for (int i = 0; i < 4; i++)
     if (n != 4 || !(links[i] > 0 && links[i] < 1e9))
       return error_set(err, TG_ERR_VALUE, "environment: TG_LINKS=%.40s: expected GB/s:us,GB/s:us", s);
-  links[0] *= 1e3; /* bytes in a microsecond */
+  links[0] *= 1e3; /* bytes per microsecond */
   links[2] *= 1e3;
   return TG_OK;
 }
 
-/* A variable that is not set, or has one of the values that are known: `other` may be NULL. */
+/* Reads a variable that may be unset or have one of two known values. other: the second value, or NULL. */
 static TgStatus env_word(TgError *err, const char *name, const char *word, int *is_set, const char *other,
                          int *is_other) {
   const char *s = getenv(name);

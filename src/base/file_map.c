@@ -1,5 +1,5 @@
-/* file_map.c: a part of a file -> memory that is the file. The descriptor is closed at once; the mapping
- * holds the file. */
+/* file_map.c: maps a part of a file into memory. The descriptor is closed at once because the mapping
+ * keeps the file open. */
 #define _GNU_SOURCE
 #include "base/file_map.h"
 #include "base/os.h"
@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A mapping begins at a page: out->lead bytes before the offset are mapped with it. */
+/* A mapping must begin at a page, so the out->lead bytes before the offset are mapped too. */
 TgStatus file_map(const TgOs *os, TgError *err, const char *path, int64_t offset, size_t nbytes,
                   bool writable, bool create, FileMap *out) {
   *out = (FileMap){0};
   if (offset < 0 || nbytes > INT64_MAX / 2 || offset > INT64_MAX / 2)
     return error_set(err, TG_ERR_VALUE, "file: %.300s: offset %lld", path, (long long)offset);
   int64_t end = offset + (int64_t)nbytes, page = sysconf(_SC_PAGESIZE);
-  /* not blocking: a pipe is refused, not waited for */
+  /* O_NONBLOCK: a pipe is refused instead of being waited for. */
   int fd = os->open(
       path, (writable || create ? O_RDWR : O_RDONLY) | (create ? O_CREAT : 0) | O_CLOEXEC | O_NONBLOCK, 0666);
   if (fd < 0) return error_set(err, TG_ERR_IO, "file: %.300s: %s", path, strerror(errno));

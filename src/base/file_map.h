@@ -3,15 +3,15 @@
 #define TG_FILE_MAP_H
 #include "base/base.h"
 
-/* the mapping begins `lead` bytes before what was asked for */
+/* the mapping begins `lead` bytes before the requested offset */
 typedef struct FileMap {
   void *at;
   size_t nbytes, lead;
 } FileMap;
 
-/* Maps nbytes of a regular file from offset on, shared: what is written to the mapping is written to the
- * file. `create`: the file is made, or lengthened with zeros, where it is not there or too short. Without
- * bytes there is no mapping, but the file is checked all the same. */
+/* Maps nbytes of a regular file from `offset` on. The mapping is shared: what is written to it is written
+ * to the file. create: a file that does not exist is made, and one that is too short is extended with
+ * zeros. If nbytes is 0, nothing is mapped, but the file is still checked. */
 TgStatus file_map(const TgOs *os, TgError *err, const char *path, int64_t offset, size_t nbytes,
                   bool writable, bool create, FileMap *out);
 

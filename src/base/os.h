@@ -1,5 +1,5 @@
-/* os.h: the table of OS calls (os.def). A context holds one; the parts of the library take it as `const TgOs
- * *os`. A failed call leaves errno. */
+/* os.h: the table of OS calls (os.def). A context holds one; the parts of the library take it as `const
+ * TgOs *os`. A failed call sets errno. */
 #ifndef TG_OS_H
 #define TG_OS_H
 #ifndef _GNU_SOURCE
@@ -19,11 +19,12 @@ struct TgOs {
 #undef OS
 };
 
-/* goes on after an interruption or a short write */
+/* continues after an interruption or a short write */
 bool os_write_all(const TgOs *os, int fd, const void *p, size_t n);
-bool os_read_all(const TgOs *os, int fd, void *p, size_t n); /* false: an error, or the file is shorter */
+bool os_read_all(const TgOs *os, int fd, void *p, size_t n); /* false: an error, or the file is too short */
 
-extern const char os_own_output[];                 /* the path by which a process writes its own output */
-int64_t os_modified_ns(const struct stat *s);      /* when a file was changed last */
-void os_memory(uint64_t *unused, uint64_t *total); /* bytes of this machine; 0: not known */
+/* the path by which a process writes to its own standard output */
+extern const char os_own_output[];
+int64_t os_modified_ns(const struct stat *s);      /* time of a file's last change */
+void os_memory(uint64_t *unused, uint64_t *total); /* bytes of memory of this machine; 0: not known */
 #endif

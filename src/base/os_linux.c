@@ -1,5 +1,5 @@
-/* os_linux.c: what Linux does in its own way. Nothing outside this file names a call, a constant or a file
- * that Linux alone has. */
+/* os_linux.c: what Linux does in its own way. Only this file uses calls, constants or files that exist
+ * only on Linux. */
 #define _GNU_SOURCE
 #include "base/os_private.h"
 #include "base/processor.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 const char os_own_output[] =
-    "/proc/self/fd/1"; /* gcc cannot delete it when it fails, as it would /dev/stdout */
+    "/proc/self/fd/1"; /* when gcc fails, it cannot delete this file, as it would delete /dev/stdout */
 
 extern char **environ;
 
@@ -52,8 +52,8 @@ int os_process_limit(pid_t pid, int cpu_s) {
   return prlimit(pid, RLIMIT_CPU, &limit, NULL);
 }
 
-/* By descriptor and not by number: where the host has reaped the child, its number may be another child's by
- * now. */
+/* Waits by descriptor and not by process id: if the host program has already reaped the child, the id may
+ * belong to another child by now. */
 int os_process_wait(int watch, pid_t pid, bool at_once) {
   enum { BY_PIDFD = 3 }; /* P_PIDFD, which older headers lack */
 
@@ -100,8 +100,8 @@ int core_at(int k) {
   return -1;
 }
 
-/* Linux keeps the state of tiles, 8 KB a thread, only for processes that asked. It refuses where a thread's
- * stack for signals has no room for it. */
+/* Linux only keeps the state of AMX tiles, 8 KB per thread, for processes that asked for it. It refuses if
+ * some thread's signal stack is too small for this state. */
 int os_tiles_ask(void) {
 #ifdef __x86_64__
   enum { ASK = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
@@ -135,7 +135,7 @@ int64_t cpu_cache_bytes(int level) { return (void)level, 0; }
 int cpu_cache_ways(int level) { return (void)level, 0; }
 #endif
 
-/* Of AT_HWCAP and AT_HWCAP2, which a program for arm64 is told at its start. */
+/* The bits are those of AT_HWCAP and AT_HWCAP2, which Linux gives an arm64 program at its start. */
 unsigned processor_arm64_has(void) {
   enum {
     HALVES = 1 << 9 | 1 << 10,

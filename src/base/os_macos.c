@@ -1,4 +1,4 @@
-/* os_macos.c: what macOS does in its own way, from version 14.4 on (waiting on a word). */
+/* os_macos.c: what macOS does in its own way. It needs version 14.4 or later, for waiting on a word. */
 #define _GNU_SOURCE
 #include "base/os_private.h"
 #include "base/processor.h"
@@ -17,10 +17,11 @@
 
 const char os_own_output[] = "/dev/fd/1";
 
-char **os_environment(void) { return *_NSGetEnviron(); } /* a dynamic library has no `environ` there */
+char **os_environment(void) { return *_NSGetEnviron(); } /* a dynamic library on macOS has no `environ` */
 
 /* ---- files and memory */
-/* A file that has lost its name: an object of shm_open can be mapped there, but neither read nor written. */
+/* Returns a file whose name was removed, because on macOS an object of shm_open can be mapped but not read
+ * or written. */
 int os_memory_file(const char *name) {
   char path[PATH_MAX];
   const char *folder = getenv("TMPDIR");
@@ -35,21 +36,21 @@ int64_t os_modified_ns(const struct stat *s) {
   return (int64_t)s->st_mtimespec.tv_sec * 1000000000 + s->st_mtimespec.tv_nsec;
 }
 
-/* The system chooses by itself. */
+/* macOS chooses the size of pages by itself. */
 int os_large_pages(void *p, size_t n) { return (void)p, (void)n, 0; }
 
-/* Mapped anew: no advice to the system there promises zeros. */
+/* The pages are mapped anew, because no advice on macOS guarantees zeros. */
 int os_zero_pages(void *p, size_t n) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   return mmap(p, n, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED ? -1 : 0;
 }
 
-/* A number that the system tells by name, of 4 or 8 bytes; -1: it has none of that name. */
+/* Returns a number of 4 or 8 bytes that the system has under a name. -1: there is no such name. */
 static int64_t fact(const char *name) {
   int64_t wide = 0;
   size_t nbytes = sizeof wide;
   if (sysctlbyname(name, &wide, &nbytes, NULL, 0)) return -1;
-  return wide; /* little endian: 4 bytes leave the upper half zero */
+  return wide; /* little-endian: 4 bytes leave the upper half zero */
 }
 
 void os_memory(uint64_t *unused, uint64_t *total) {
@@ -72,7 +73,8 @@ int os_process_watch(pid_t pid) {
 
 int os_process_limit(pid_t pid, int cpu_s) { return (void)pid, (void)cpu_s, errno = ENOSYS, -1; }
 
-/* The queue tells of the end once; the child is reaped then, so that its number is still its own. */
+/* The queue reports the end once. The child is reaped only then, so its id cannot belong to another
+ * process before. */
 int os_process_wait(int watch, pid_t pid, bool at_once) {
   static const struct timespec none = {0, 0};
   struct kevent ended;
@@ -81,7 +83,8 @@ int os_process_wait(int watch, pid_t pid, bool at_once) {
   return waitpid(pid, NULL, 0) < 0 && errno != ECHILD ? -1 : 1;
 }
 
-/* There is no flag of the sockets for it: a process that starts another between the calls hands them on. */
+/* macOS has no socket flags for this. If another thread starts a process between these calls, that process
+ * inherits the sockets. */
 int os_sockets(int fd[2]) {
   const int on = 1;
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd)) return -1;
@@ -103,12 +106,13 @@ int os_word_wait(uint32_t *at, uint32_t value) {
   return os_sync_wait_on_address(at, value, sizeof *at, OS_SYNC_WAIT_ON_ADDRESS_NONE);
 }
 
-int os_word_wake(uint32_t *at) { /* that nobody waits is no failure */
+/* It is not a failure if nobody waits. */
+int os_word_wake(uint32_t *at) {
   int rc = os_sync_wake_by_address_all(at, sizeof *at, OS_SYNC_WAKE_BY_ADDRESS_NONE);
   return rc && errno == ENOENT ? 0 : rc;
 }
 
-/* Words of other processes are looked at again and again. */
+/* macOS cannot wait on a word shared with another process, so the caller polls it. */
 int os_shared_wait(uint32_t *at, uint32_t value, long us) {
   enum { OFTEN_US = 50 };
 
@@ -118,9 +122,8 @@ int os_shared_wait(uint32_t *at, uint32_t value, long us) {
 
 int os_shared_wake(uint32_t *at) { return (void)at, 0; }
 
-int os_thread_pin(pthread_t t, int core) { /* the system has no such call */
-  return (void)t, (void)core, 0;
-}
+/* macOS has no call for this. */
+int os_thread_pin(pthread_t t, int core) { return (void)t, (void)core, 0; }
 
 int core_here(void) { return -1; }
 
@@ -129,7 +132,7 @@ int core_at(int k) { return (void)k, -1; }
 int os_tiles_ask(void) { return errno = ENOSYS, -1; }
 
 /* ---- the machine */
-/* Of the fast cores alone, where there are two kinds: a kernel's tids have equal shares. */
+/* Counts only the fast cores if there are two kinds, because the threads of a kernel have equal shares. */
 int cpu_count(void) {
   int64_t fast = fact("hw.perflevel0.logicalcpu");
   int64_t n = fast > 0 ? fast : fact("hw.logicalcpu");
@@ -145,7 +148,8 @@ int64_t cpu_cache_bytes(int level) {
   return nbytes > 0 ? nbytes : fact(names[level - 1][1]);
 }
 
-int cpu_cache_ways(int level) { return (void)level, 0; } /* the system does not say */
+/* The system does not report it. */
+int cpu_cache_ways(int level) { return (void)level, 0; }
 
 unsigned processor_arm64_has(void) {
   static const struct {

@@ -1,5 +1,5 @@
-/* os_posix.c: the OS calls of the library (os.def) that any POSIX system has, and the table of all. The
- * others are in the file of the system: os_linux.c, os_macos.c. */
+/* os_posix.c: the OS calls of the library (os.def) that every POSIX system has, and the table of all
+ * calls. The other calls are in os_linux.c and os_macos.c. */
 #define _GNU_SOURCE
 #include "base/os_private.h"
 #include <dlfcn.h>
@@ -42,7 +42,8 @@ static int call_spawn(pid_t *pid, const char *path, const int fd[3], char *const
 static int call_socket_pair(int fd[2], int idle_s) {
   const struct timeval idle = {.tv_sec = idle_s};
   if (os_sockets(fd)) return -1;
-  bool low = fd[0] < 3 || fd[1] < 3; /* the host has closed one of 0, 1, 2, which a child needs */
+  /* a child needs 0, 1 and 2, but the host program has closed one of them */
+  bool low = fd[0] < 3 || fd[1] < 3;
   if (!low && !setsockopt(fd[1], SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof idle)) return 0;
   close(fd[0]);
   close(fd[1]);

@@ -1,4 +1,4 @@
-/* processor_arm64.c: what a 64-bit Arm processor has, as the system tells. */
+/* processor_arm64.c: what a 64-bit Arm processor has, as the system reports it. */
 #ifdef __aarch64__
 #include "base/processor.h"
 #include <stdio.h>
@@ -6,7 +6,8 @@
 
 enum { NEON_BYTES = 16, NEON_REGISTERS = 32 };
 
-int processor_vector_bytes(void) { return NEON_BYTES; } /* SVE is not used: its length is no constant */
+/* SVE is not used because its vector length is not a constant. */
+int processor_vector_bytes(void) { return NEON_BYTES; }
 
 int processor_vector_registers(void) { return NEON_REGISTERS; }
 
@@ -16,8 +17,8 @@ bool processor_tiles(void) { return false; }
 
 Dots processor_dots(void) { return DOTS_NONE; }
 
-/* No "native", which compilers for another machine and older ones do not know, and whose answer may have SVE.
- * Of the rest half precision alone changes what compilers make of kernels. */
+/* "native" is not used: older compilers and cross compilers do not know it, and it may include SVE. Of the
+ * other features, only half precision changes how compilers translate kernels. */
 const char *processor_flag(void) {
   return processor_arm64_has() & ARM64_FP16 ? "-march=armv8-a+fp16" : "-march=armv8-a";
 }
@@ -36,12 +37,12 @@ void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
     if (has & known[i].flag) n += (size_t)snprintf(names + n, names_cap - n, " %s", known[i].name);
 }
 
-/* What compilers are told of a processor with more begins as what they are told of one with less. */
+/* The option for a processor with more features begins with the option for one with fewer. */
 bool processor_runs(const char *features) {
   char here[200], names[200];
   processor_features(here, sizeof here, names, sizeof names);
   return !strncmp(here, features, strlen(features));
 }
 #else
-typedef int FileIsForArm64; /* a file holds at least one declaration */
+typedef int FileIsForArm64; /* a translation unit must have at least one declaration */
 #endif

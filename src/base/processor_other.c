@@ -1,4 +1,4 @@
-/* processor_other.c: a processor that nothing is known of. */
+/* processor_other.c: a processor of which nothing is known. */
 #if !defined __x86_64__ && !defined __aarch64__
 #include "base/processor.h"
 #include <stdio.h>
@@ -22,5 +22,5 @@ void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
 
 bool processor_runs(const char *features) { return (void)features, false; }
 #else
-typedef int FileIsForOthers; /* a file holds at least one declaration */
+typedef int FileIsForOthers; /* a translation unit must have at least one declaration */
 #endif

@@ -1,4 +1,4 @@
-/* processor_x86_64.c: what an x86-64 processor has, as it tells itself. */
+/* processor_x86_64.c: what an x86-64 processor has, as its cpuid instruction reports it. */
 #ifdef __x86_64__
 #include "base/processor.h"
 #include <cpuid.h>
@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-double processor_mhz(void) { /* leaf 22 tells, where the processor has it */
+/* The frequency is in leaf 22, if the processor has that leaf. */
+double processor_mhz(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(22, 0, &a, &b, &c, &d) ? b & 0xffff : 0;
 }
 
 const char *processor_flag(void) { return "-march=native"; }
 
-/* XCR0: the vector registers that the system saves at a switch. */
+/* Returns XCR0: the registers whose state the system saves at a context switch. */
 static uint64_t saved_state(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
@@ -59,7 +60,7 @@ void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
     const char *name;
     uint8_t leaf, reg, bit;
     uint32_t state;
-  } known[] = {/* leaf: index in `leaves`; reg 0..3: a b c d */
+  } known[] = {/* leaf: index in `leaves`; reg: 0..3 for a, b, c, d */
                {"sse4.2", 0, 2, 20, 0},
                {"avx", 0, 2, 28, AVX_STATE},
                {"f16c", 0, 2, 29, AVX_STATE},
@@ -84,7 +85,7 @@ void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
   for (size_t i = 0; i < TG_COUNT(leaves); i++) {
     unsigned a = 0, b = 0, c = 0, d = 0;
     __get_cpuid_count(leaves[i][0], leaves[i][1], &a, &b, &c, &d);
-    if (i == 0) b = 0; /* the id of the core this ran on */
+    if (i == 0) b = 0; /* contains the id of the core that this ran on */
     memcpy(reg[i], (unsigned[4]){a, b, c, d}, sizeof reg[i]);
     n += (size_t)snprintf(out + n, cap - n, "%x.%x.%x.%x ", a, b, c, d);
   }
@@ -94,7 +95,7 @@ void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
       m += (size_t)snprintf(names + m, names_cap - m, "%s%s", m ? " " : "", known[i].name);
 }
 
-/* The registers of cpuid as they stand in the text, and at the end what the system saves. */
+/* The text has the registers of cpuid, followed by the state that the system saves. */
 enum { NREG = 16, HYPERVISOR = 1u << 31, LEAF1_C = 2 };
 
 static bool registers_read(const char *text, unsigned long long reg[NREG + 1]) {
@@ -115,13 +116,13 @@ bool processor_runs(const char *features) {
   processor_features(here, sizeof here, names, sizeof names);
   if (!registers_read(features, need) || !registers_read(here, has)) return false;
   need[0] = 0;
-  need[4] = 0; /* the model, and how many leaves follow */
+  need[4] = 0; /* the model, and the number of leaves */
   need[LEAF1_C] &= ~(unsigned long long)HYPERVISOR;
-  need[12] = need[13] = 0; /* of the extended leaf: model and brand */
+  need[12] = need[13] = 0; /* the extended leaf: model and brand */
   for (int i = 0; i <= NREG; i++)
     if (need[i] & ~has[i]) return false;
   return true;
 }
 #else
-typedef int FileIsForX86; /* a file holds at least one declaration */
+typedef int FileIsForX86; /* a translation unit must have at least one declaration */
 #endif

@@ -1,28 +1,29 @@
-/* axes.c: the axes of memory behind a flat offset. In: an INDEX of a PARAM at one offset, a sum of loops
- * times strides. Out: the same with an index for each axis that the strides tell apart. A reshape between two
- * kernels leaves offsets like c*256 + (y+p)*16 + (x+q) - 17; strides alone do not tell y+p from x+q, which
- * overlap, but the gate does: it says that 0 <= x+q-1 < 16. A copy of a tile (stage.c) needs the axes, and so
- * does whoever counts what a tile touches (cost.c). */
+/* axes.c: the axes of memory behind a flat offset. In: an INDEX of a PARAM at one offset, which is a sum
+ * of loops times strides. Out: the same INDEX with one index for each axis that the strides tell apart. A
+ * reshape between two kernels leaves offsets like c*256 + (y+p)*16 + (x+q) - 17. Strides alone do not tell
+ * y+p from x+q, because their ranges overlap, but the gate does: it implies 0 <= x+q-1 < 16. A copy of a
+ * tile (stage.c) needs the axes, and so does the estimate of what a tile touches (cost.c). */
 #include "codegen/nest.h"
 #include <string.h>
 
-/* A sum of terms: times[i] * of[i], and a constant. A term is a loop, or anything else that is no sum. */
+/* A sum of terms times[i] * of[i] and a constant. A term is a loop or any other expression that is no sum. */
 typedef struct Sum {
   int n;
   int64_t add, times[MAX_AXES];
   UOp *of[MAX_AXES];
 } Sum;
 
-/* Terms that move together: of a gated axis, or one of them alone. Values run from `from` to before `to`,
- * where the gate lets them. */
+/* Terms that form one index: the terms of a gated axis, or a single term. step: elements of memory for one
+ * step of the group. Where the gate holds, values run from `from` up to, but not including, `to`. */
 typedef struct Group {
   Sum sum;
   int64_t step, from, to;
   bool gated;
 } Group;
 
+/* unit: elements of memory for one step of the axis. span: how many values its index takes. */
 typedef struct Axis {
-  UOp *at; /* less its least value */
+  UOp *at; /* the index minus its least value */
   int64_t unit, span;
   bool gated;
 } Axis;
@@ -33,7 +34,7 @@ typedef struct Split {
   int ngroup, naxis;
   Group group[2 * MAX_AXES];
   Axis axis[MAX_AXES];
-  int64_t rest; /* of the constant, when every group begins at its least value */
+  int64_t rest; /* what is left of the constant when every group begins at its least value */
   bool used[MAX_AXES];
 } Split;
 
@@ -77,7 +78,7 @@ static bool same_terms(const Sum *a, const Sum *b) {
   return same;
 }
 
-/* Terms that are in the offset too, all times one step: the step, or 0. */
+/* If all terms of `part` are also in the offset, multiplied by one common step, returns that step, else 0. */
 static int64_t step_in(const Sum *part, const Sum *offset) {
   int64_t step = 0;
   for (int i = 0; i < part->n; i++) {
@@ -92,7 +93,7 @@ static int64_t step_in(const Sum *part, const Sum *offset) {
   return step;
 }
 
-/* less: a comparison with a constant, of which `holds` says whether it is true. */
+/* Narrows a group by `less`, a comparison with a constant. holds: whether the comparison is true. */
 static void bound(Split *p, const UOp *less, bool holds) {
   bool below = is_const(less->src[1]);
   UOp *e = less->src[!below], *c = less->src[below];
@@ -123,7 +124,8 @@ static void bounds_of(Split *p, UOp *gate) {
   }
 }
 
-/* The gated groups that the offset has, then each term that is in none of them. */
+/* Keeps the gated groups that occur in the offset, and adds one group for each term that is in none of
+ * them. */
 static bool groups_of(Split *p) {
   int n = 0;
   for (int g = 0; g < p->ngroup; g++) {
@@ -167,7 +169,7 @@ static void sort_by_step(Split *p) {
     }
 }
 
-/* times * (the group - its least value). */
+/* times * (the group's value - its least value). */
 static UOp *group_value(Kernel *k, const Group *g, int64_t times) {
   UOp *v = num(k, -g->from * times);
   for (int i = 0; v && i < g->sum.n; i++) {
@@ -177,7 +179,8 @@ static UOp *group_value(Kernel *k, const Group *g, int64_t times) {
   return v;
 }
 
-/* Axes, the innermost first: a group that reaches past all that lies inside begins one. */
+/* Makes the axes, the innermost first: a group whose step reaches past everything inside it begins a new
+ * axis. */
 static bool axes_of(Split *p) {
   Kernel *k = p->k;
   p->rest = p->offset.add;
@@ -201,10 +204,11 @@ static bool axes_of(Split *p) {
   return p->naxis > 1 && p->rest >= 0;
 }
 
-/* The INDEX over axes; u itself where strides and gate tell no two of them apart. NULL: out of memory. */
+/* Returns the INDEX over axes, u itself if strides and gate tell no two axes apart, or NULL if out of
+ * memory. */
 UOp *index_axes(Kernel *k, UOp *u) {
   UOp *memory = u->src[0], *src[MAX_AXES + 2], *extent[MAX_AXES];
-  Split p; /* its lists are long: what is in them is filled in when there is something */
+  Split p; /* not zeroed as a whole, because its lists are long: entries are set when they are used */
   p.k = k;
   p.ngroup = p.naxis = 0;
   p.offset.n = 0;

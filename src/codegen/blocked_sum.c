@@ -1,22 +1,23 @@
-/* blocked_sum.c: TILE of a reduction. In: a nest with one reduction, whose loop stands where its outputs are
- * written. Out: the reduction's blocks stand around the loops of the outputs, and each adds its sum to an
- * accumulator: the output, where that is the sum alone, else local memory, of which the last block makes the
- * outputs. A block is summed from zero, so that no sum gets longer than a block. */
+/* blocked_sum.c: TILE of a reduction. In: a nest with one reduction, whose loop is in the same body as the
+ * stores of its outputs. Out: the reduction's blocks are around the loops of the outputs, and each block
+ * adds its sum to an accumulator. The accumulator is the output itself if that is just the sum. Otherwise
+ * it is local memory, and the last block computes the outputs from it. A block is summed from zero, so
+ * that no sum gets longer than a block. */
 #include "codegen/nest.h"
 
 typedef struct Blocked {
   UOp *nest, *loop,
-      *sum; /* the outermost loop of the outputs, the reduction's, what is read of the register */
+      *sum; /* outermost loop of the outputs, loop of the reduction, INDEX that reads the register */
   UOpVec stores;
-  bool plain;    /* one output, the sum */
-  UOpVec around; /* ranges of the loops of the outputs, the innermost first */
+  bool plain;    /* there is one output, and it is the sum */
+  UOpVec around; /* ranges of the loops of the outputs, innermost first */
 } Blocked;
 
 static void blocked_free(Kernel *k, Blocked *b) {
   vec_free(k->mem, &b->stores), vec_free(k->mem, &b->around);
 }
 
-/* The one place where the values of the stores read a register. */
+/* Finds the one INDEX by which the values of the stores read a register. */
 static bool find_sum(Kernel *k, Blocked *b) {
   UOpVec order = {0};
   bool ok = true;
@@ -53,10 +54,12 @@ static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
   ok = ok && here >= 0 && home >= 0 && together && starts == 1 && find_sum(k, b);
   b->plain = ok && b->stores.len == 1 && b->stores.at[0]->src[1] == b->sum;
   int up = here;
-  while (ok && up >= 0 && up != home) /* the loop of the reduction stands where its output is written */
+  /* the loop of the reduction must be inside the loop whose body writes the outputs */
+  while (ok && up >= 0 && up != home)
     up = at.at[up].up;
   ok = ok && up == home;
-  bool moves = false; /* the output is read in the loops around it, not before all blocks */
+  /* Whether the output moves with a loop around it: then its load is not hoisted in front of all blocks. */
+  bool moves = false;
   for (; ok && up >= 0; up = at.at[up].up) {
     UOp *loop = at.at[up].u;
     if (is_block(loop->src[0]) || (up != home && !alone(loop))) break;
@@ -68,8 +71,9 @@ static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
   return ok && b->nest && moves;
 }
 
-/* The INDEX of local memory with an element for each iteration of the loops around; the lanes to come are
- * contiguous in it. NULL with *room: out of memory; without: there is no room for it. */
+/* Returns the INDEX of local memory with one element for each iteration of the loops around. The
+ * iterations that VEC will make lanes are contiguous. Returns NULL if out of memory or, with *room false,
+ * if local memory has no room. */
 static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
   int64_t lane = -1, n = 1, most = k->opt->target->local_bytes / (int64_t)dtype_size((DType)b->sum->dtype);
   for (size_t i = 0; i < k->list.len; i++)
@@ -89,7 +93,8 @@ static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
   return memory ? UNEW(k->st, OPS_INDEX, (DType)memory->dtype, 1, ARG0, memory, flat) : NULL;
 }
 
-/* The nest with the outputs stored in the last block alone, and the sum so far after them. */
+/* The nest in which only the last block stores the outputs; every block then stores the sum so far in the
+ * accumulator. */
 static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block, UOp *acc, UOp *all) {
   UOp *last = uop_alu2(k->st, OPS_CMPLT, block, ix(k, OPS_SUB, block->src[0], num(k, 1)));
   UOp *trips = last ? uop_where(k->st, last, num(k, 0), num(k, 1)) : NULL;
@@ -119,7 +124,7 @@ static bool tile_sum(Kernel *k, UOp *u, int64_t most_trips, const Blocked *b, co
     if (!room) *why = "local memory has no room for its sums";
     return false;
   }
-  blocks = ix(k, OPS_MAX, blocks, num(k, 1)); /* a sum of nothing is stored, too */
+  blocks = ix(k, OPS_MAX, blocks, num(k, 1)); /* an empty sum is stored, too */
   UOp *block = range_marked(k, kernel_range(k, blocks, AXIS_REDUCE, r), BLOCKS_OF - (int)range_root(r));
   UOp *begin = block ? uop_alu2(k->st, OPS_MUL, block, n) : NULL, *trips = n;
   if (begin && !(is_const(size) && size->vmax % most_trips == 0))

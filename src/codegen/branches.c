@@ -1,20 +1,22 @@
-/* branches.c: work that is seldom wanted. In: a linear program. Out: the same, where what only one side of a
- * WHERE uses is computed behind an IF, if that is much work: the IF asks whether any lane takes that side.
+/* branches.c: work that is seldom needed. In: a linear program. Out: the same program, but what only one
+ * side of a WHERE uses is computed behind an IF if it is much work. The IF tests whether any lane takes
+ * that side.
  *
- *   c = x < 65536;  a = the short way;  b = the long way;     r = a
- *   v = WHERE(c, a, b)                                        IF any lane is not c:  b = ..,  r = WHERE(c, a, b)
+ *   c = x < 65536;  a = the short way;  b = the long way;  r = a
+ *   v = WHERE(c, a, b)                                     IF any lane is not c:  b = ..,  r = WHERE(c, a, b)
  *
- * The key fact: a selection computes both sides, of all lanes. A function that has a long way for numbers
- * which hardly anybody gives it (decompose.c: sin of a large number) pays for it each time. A branch that all
- * lanes of most vectors decide alike is predicted, and costs next to nothing.
+ * The key fact: a selection computes both sides, for all lanes. A function with a long way for arguments
+ * that are rare (decompose.c: sin of a large number) pays for it every time. A branch that goes the same
+ * way for all lanes of most vectors is predicted, and costs next to nothing.
  *
- * Selections by one condition share a branch. What moves is arithmetic alone: loads stay where they are. */
+ * Selections by the same condition share a branch. Only arithmetic moves: loads stay where they are. */
 #include "codegen/codegen.h"
 #include <string.h>
 
-/* LEAST: weight of the work (ops.def) that a branch is made for; a wrong prediction costs as much. LEAST_OTHER:
- * of the other side; where that is a constant, or what is there anyhow, a lane is a special case, and the work
- * is wanted nearly always. MOST_TRIED: conditions of a kernel, as each is looked for in all of it. */
+/* LEAST: the least weight (ops.def) of the work that gets a branch; a wrong prediction costs as much.
+ * LEAST_OTHER: the least weight of the other side. If the other side is a constant or a value that is
+ * needed anyway, the lane that takes it is the special case, and the work is needed nearly always.
+ * MOST_TRIED: the most conditions that are tried in a kernel, because each trial searches all of it. */
 enum { LEAST = 48, LEAST_OTHER = 4, MOST_TRIED = 64 };
 
 typedef enum Use { UNUSED, INSIDE = 1, OUTSIDE = 2 } Use;
@@ -24,9 +26,9 @@ typedef struct Branches {
   UOpVec list;
   Vec(int) block;   /* by place: the number of the innermost RANGE or IF around it */
   Vec(double) work; /* by place: the weight of all arithmetic below, shared parts counted each time */
-  int *place;       /* by node: its place + 1; 0: it has none */
-  uint8_t *use;     /* by place: who uses it */
-  uint8_t *late;    /* by place: it reads a selection of the branch */
+  int *place;       /* by node: its place + 1; 0: it is not in the list */
+  uint8_t *use;     /* by place: a set of Use bits: whether the seldom side or other code uses it */
+  uint8_t *late;    /* by place: 1: it depends on a selection of the branch */
 } Branches;
 
 static int place_of(const Branches *b, const UOp *u) { return b->place[u->id] - 1; }
@@ -40,7 +42,7 @@ static void free_all(Branches *b) {
   b->place = NULL, b->use = b->late = NULL;
 }
 
-/* What is known of each place of the list. */
+/* Fills in the list and the facts about each place. */
 static bool places_found(Branches *b, UOp *const *list, int n) {
   TgMem *m = b->k->mem;
   Vec(int) open = {0};
@@ -64,20 +66,23 @@ static bool places_found(Branches *b, UOp *const *list, int n) {
   return ok;
 }
 
-/* One branch: selections at first .. last by one condition, of which source `side` is seldom wanted. */
+/* One branch: the selections at places first .. last by one condition, whose source `side` is seldom
+ * needed. */
 typedef struct Branch {
   const UOp *cond;
   int side, first, last;
 } Branch;
 
-/* A selection whose lanes have bits of their own: masks cannot stand in registers. */
+/* Whether a place is a selection of the branch. Selections of bools are left out, because masks cannot be
+ * kept in registers. */
 static bool selects(const Branches *b, const Branch *br, int at) {
   const UOp *u = b->list.at[at];
   return at >= br->first && at <= br->last && u->op == OPS_WHERE && u->src[0] == br->cond &&
          u->dtype != DT_BOOL && b->block.at[at] == b->block.at[br->first] && !b->late[at];
 }
 
-/* The last selection that nothing is written before: what comes between them is moved behind the branch. */
+/* Finds the last selection that no write or load separates from the first. Code between the selections
+ * that depends on one of them is moved behind the branch. */
 static void find_last(const Branches *b, Branch *br) {
   for (int i = br->last = br->first; i < (int)b->list.len && b->block.at[i] == b->block.at[br->first]; i++) {
     const UOp *u = b->list.at[i];
@@ -97,7 +102,8 @@ static void find_late(Branches *b, const Branch *br) {
   }
 }
 
-/* Marks what only the seldom sides use: INSIDE and nothing else. -> its weight */
+/* Marks each place with its users: those that only the seldom sides use have INSIDE and no other bit.
+ * Returns the weight of these. */
 static double find_inside(Branches *b, const Branch *br) {
   double weight = 0;
   memset(b->use, UNUSED, b->list.len);
@@ -121,8 +127,8 @@ static double find_inside(Branches *b, const Branch *br) {
 typedef struct Rebuilt {
   Branches *b;
   UOpVec out;
-  UOpMap *now; /* what stands for a node that has changed */
-  UOpMap *put; /* what is in out */
+  UOpMap *now; /* the node that replaces a changed node */
+  UOpMap *put; /* the nodes that are in out */
 } Rebuilt;
 
 static bool put(Rebuilt *r, UOp *u) {
@@ -130,7 +136,7 @@ static bool put(Rebuilt *r, UOp *u) {
   return u && uop_map_put(r->b->k->st, r->put, u, u) && vec_push(r->b->k->mem, &r->out, u);
 }
 
-/* u, with what its sources have become. */
+/* Appends u, with its sources replaced by what they have become. */
 static bool put_again(Rebuilt *r, UOp *u) {
   UOp *v = node_mapped(r->b->k->st, r->b->k->mem, r->now, u);
   return put(r, v) && (v == u || uop_map_put(r->b->k->st, r->now, u, v));
@@ -140,13 +146,14 @@ static UOp *register_set(Rebuilt *r, UOp *reg, UOp *value, int time) {
   return UNEW(r->b->k->st, OPS_STORE, DT_VOID, 1, ((Arg){.i = time}), reg, value);
 }
 
-/* True in each lane, which stands in front of all blocks. */
+/* True in each lane. It is placed in front of all blocks. */
 static UOp *true_lanes(UOpStore *st, int lanes) {
   UOp *yes = uop_const_int(st, DT_BOOL, 1);
   return lanes > 1 && yes ? UNEW(st, OPS_VECTORIZE, DT_BOOL, lanes, ARG0, yes) : yes;
 }
 
-/* Whether any lane takes the seldom side; stands behind the condition, so that all who ask may read it. */
+/* The mask of the lanes that take the seldom side. It is placed right behind the condition, so that all
+ * its users can read it. */
 static UOp *asked(UOpStore *st, const Branch *br) {
   UOp *cond = (UOp *)br->cond, *yes = true_lanes(st, cond->lanes);
   if (br->side == 1) return cond;
@@ -167,7 +174,7 @@ static bool put_branch(Rebuilt *r, const Branch *br) {
     ok = held && vec_push(b->k->mem, &reg, held) && put(r, held) && put(r, register_set(r, held, often, 1));
   }
   UOp *cond = ok ? asked(st, br) : NULL;
-  Arg own = {.i = b->k->next_reg}; /* no two branches by one condition are one node */
+  Arg own = {.i = b->k->next_reg}; /* keeps two branches by the same condition from being one node */
   UOp *branch = cond ? UNEW(st, OPS_IF, DT_VOID, 1, own, cond) : NULL;
   ok = put(r, branch);
   for (int i = 0; ok && i < br->last; i++)
@@ -176,7 +183,7 @@ static bool put_branch(Rebuilt *r, const Branch *br) {
   for (int i = br->first; ok && i <= br->last; i++) {
     UOp *u = b->list.at[i];
     if (!selects(b, br, i)) continue;
-    bool whole = u->lanes == 1; /* there the branch has chosen */
+    bool whole = u->lanes == 1; /* a scalar: the branch has made the selection */
     ok = (whole || put(r, u)) && put(r, register_set(r, reg.at[n++], whole ? u->src[br->side] : u, 2));
   }
   ok = ok && put(r, UNEW(st, OPS_ENDIF, DT_VOID, 1, ARG0, branch));
@@ -191,7 +198,7 @@ static bool put_branch(Rebuilt *r, const Branch *br) {
   return ok;
 }
 
-/* *at: behind the branch */
+/* Writes the program with the branch to *out. *at: the place behind the branch. */
 static bool rebuilt(Branches *b, const Branch *br, UOpVec *out, int *at) {
   UOpStore *st = b->k->st;
   Rebuilt r = {.b = b, .now = uop_map_begin(st, st), .put = uop_map_begin(st, st)};
@@ -213,7 +220,7 @@ static double work_of(const Branches *b, const UOp *u) {
   return place_of(b, u) < 0 ? 0 : b->work.at[place_of(b, u)];
 }
 
-/* The first branch from `*at` on. */
+/* Finds the first branch from place *at on. */
 static bool next_branch(Branches *b, int *at, int *tried, Branch *br) {
   for (; *at < (int)b->list.len; ++*at) {
     const UOp *u = b->list.at[*at];

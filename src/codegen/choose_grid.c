@@ -1,19 +1,19 @@
-/* choose_grid.c: the opts of a kernel on a GPU. In: a kernel before its nest. Out: the list that costs
- * least by plan/grid_cost.c, among those that heuristic_gpu.c names and what comes of the best of them by
- * changing one opt at a time. A list is costed as the program that it makes, so whatever an opt does is
- * in its cost. */
+/* choose_grid.c: the opts of a kernel on a GPU. In: a kernel before its nest is made. Out: the list that
+ * costs least by plan/grid_cost.c, among the lists that heuristic_gpu.c names and the lists that come from
+ * the best of these by changing one opt at a time. The cost of a list is that of the program it makes, so
+ * every effect of an opt is included. */
 #include "codegen/heuristic.h"
 #include "plan/grid_cost.h"
 #include <math.h>
 
-/* Lists that are looked at past those that are named. */
+/* The most lists that are tried besides the named ones. */
 enum { MOST_CHANGES = 160 };
 
-/* Iterations of a loop that are written out beside each other: more loads than these are never under way. */
+/* The most iterations of a loop to write out beside each other: more loads are never under way. */
 enum { MOST_UNROLLED = 16 };
 
-/* Of its launch, what a kernel may take and need not be made faster: launches of a graph follow each other
- * sooner than one alone begins. */
+/* A kernel that takes less than this share of its launch need not be made faster. The share is less than 1
+ * because launches of a graph follow each other sooner than a single launch begins. */
 static const double LITTLE = 1.0 / 3;
 
 typedef struct Search {
@@ -21,8 +21,8 @@ typedef struct Search {
   OptVec best;
   double us;
   int left;
-  bool better; /* since it was last asked */
-  bool any;    /* a list fits, if only one whose cost is not known */
+  bool better; /* set when a better list is found; `improved` clears it */
+  bool any;    /* a list fits, even if its cost is not known */
 } Search;
 
 static bool list_copy(Kernel *k, OptVec *to, const OptVec *from) {
@@ -45,7 +45,7 @@ static bool cost_written(Kernel *k, Str *to, const GridCost *cost, const OptVec 
   return ok;
 }
 
-/* Takes the list where it is better. False: out of memory. */
+/* Takes the list if it is the best so far. Returns false if out of memory. */
 static bool looked_at(Search *s, const OptVec *list) {
   GridCost cost;
   bool fits;
@@ -69,18 +69,19 @@ static bool is_long(const OptVec *list) {
   return false;
 }
 
-/* One that was made here. */
+/* Tries a changed list unless it unrolls too much or no tries are left. Returns false if out of memory. */
 static bool tried(Search *s, const OptVec *list) {
   return s->left-- <= 0 || is_long(list) || looked_at(s, list);
 }
 
-/* Opts that split a loop in n: their number may be another. */
+/* Whether an opt splits a loop by a number that can be changed. */
 static bool has_number(OptOp op) {
   return op == OPT_TILE || op == OPT_LOCAL || is_upcast(op) || op == OPT_VEC || op == OPT_UNROLL ||
          op == OPT_GROUP;
 }
 
-/* The list but for opt `without`, with n for that of opt `at` (-1: none), and one more, first or last. */
+/* Tries the list `from` without opt `without`, with size n for opt `at` (-1: none), and with `also` as
+ * first or last opt. */
 static bool changed(Search *s, const OptVec *from, int without, int at, int64_t n, const Opt *also,
                     bool first) {
   OptVec list = {0};
@@ -96,7 +97,7 @@ static bool changed(Search *s, const OptVec *from, int without, int at, int64_t 
   return ok;
 }
 
-/* One opt more: of each loop, what it may be. */
+/* Tries the list with one more opt: each that is possible for each loop. */
 static bool grown(Search *s, const Info *f, const OptVec *from) {
   bool ok = true;
   for (int i = 0; ok && i < f->nr; i++) {
@@ -125,8 +126,8 @@ static int64_t iterations_of(const Info *f, int64_t id) {
   return 0;
 }
 
-/* Two opts of a loop: a factor of two moved from one to the other; where the first is its tile, both larger
- * or smaller. */
+/* Changes two opts of one loop: moves a factor of two from one to the other; if the first is the TILE,
+ * also doubles or halves both. */
 static bool scaled(Search *s, const OptVec *from, size_t first) {
   bool ok = true;
   const Opt *t = &from->at[first];
@@ -134,7 +135,7 @@ static bool scaled(Search *s, const OptVec *from, size_t first) {
     const Opt *o = &from->at[i];
     if (o->r != t->r || !has_number(o->op)) continue;
     OptVec list = {0};
-    for (int way = 0; ok && way < 4; way++) { /* bits: the first is twice as large, the second is */
+    for (int way = 0; ok && way < 4; way++) { /* bit 0: the first doubles, bit 1: the second; else halved */
       bool larger = way & 1, other = way & 2;
       if ((larger == other && t->op != OPT_TILE) || (!larger && t->n % 2) || (!other && o->n % 2)) continue;
       ok = list_copy(s->k, &list, from);
@@ -147,7 +148,8 @@ static bool scaled(Search *s, const OptVec *from, size_t first) {
   return ok;
 }
 
-/* Threads inside the grid, twice as many or half: along all loops at once, as they share an axis. */
+/* Doubles or halves the threads inside the grid: along all loops at once, because they share an axis of
+ * the block. */
 static bool threads_changed(Search *s, const Info *f, const OptVec *from) {
   OptVec list = {0};
   bool ok = true;
@@ -166,7 +168,8 @@ static bool threads_changed(Search *s, const Info *f, const OptVec *from) {
   return ok;
 }
 
-/* Whatever is better is taken at once; the opt after it is the next one to change. */
+/* Improves the best list until no change helps. A better list is taken at once; the opt after the changed
+ * one is next. */
 static bool improved(Search *s, const Info *f) {
   OptVec from = {0};
   bool ok = true;
@@ -206,7 +209,6 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
   return ok;
 }
 
-/* Of the list that the kernel has. */
 bool grid_costs(Kernel *k) {
   Search s = {.k = k, .us = INFINITY};
   bool ok = looked_at(&s, &k->list);

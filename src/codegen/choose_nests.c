@@ -1,24 +1,21 @@
-/* choose_nests.c: the opts of a kernel of several nests. In: its graph, where outputs or reductions have loops
- * of their own, and a list for all of it. Out: for each nest the list that costs least (plan/choose.c), as if
- * it were a kernel, if all of them together cost less than the list that was given.
- *
- * What does not move with a nest's own loops is a number to it, whatever nest makes that. The loops that all
- * outputs have are around every nest: they are part of its shape, but stay as they are. */
+/* A value that does not move with a nest's own loops is a number to that nest, whichever nest computes it.
+ * The loops that all outputs have are around every nest: they are part of its shape, but opts leave them
+ * alone. */
 #include "codegen/heuristic.h"
 #include <string.h>
 
 typedef struct Nest {
   uint64_t own; /* bits of its loops */
-  bool sums;    /* of reductions that stand in the loops around alone; else of stores */
-  UOpVec roots; /* those */
-  UOpVec loads; /* what it reads by its own loops */
+  bool sums;    /* the roots are reductions that are only in loops around all nests; else stores */
+  UOpVec roots; /* the reductions or stores */
+  UOpVec loads; /* loads that move with its own loops */
 } Nest;
 
 typedef struct Nests {
   Kernel *k;
   const Info *f;
   uint64_t around;
-  int64_t made; /* parameters that stand for what other nests make */
+  int64_t made; /* parameters made to replace the results of other nests */
   Vec(Nest) at;
 } Nests;
 
@@ -65,7 +62,8 @@ static bool nests_find(Nests *n) {
   return ok;
 }
 
-/* Whether the opts of one nest say nothing about another: each loop is one nest's, and has a bit of its own. */
+/* Whether the opts of one nest do not affect any other: each loop belongs to one nest and has a range bit
+ * of its own. */
 static bool are_apart(const Nests *n) {
   uint64_t had = 0;
   bool apart = !n->f->scans;
@@ -81,7 +79,7 @@ static bool are_apart(const Nests *n) {
 }
 
 /* ---- a nest as a kernel */
-enum { SLOTS_MADE = 1 << 20, SLOTS_LOCAL = 1 << 30 }; /* from these on: no kernel has so many */
+enum { SLOTS_MADE = 1 << 20, SLOTS_LOCAL = 1 << 30 }; /* first slots: no kernel has that many */
 
 static UOp *param_new(Nests *n, const UOp *of, int naxis, UOp *const *extent) {
   Arg arg = {.param = {1, SLOTS_MADE + n->made++}};
@@ -90,7 +88,8 @@ static UOp *param_new(Nests *n, const UOp *of, int naxis, UOp *const *extent) {
   return uop_new(n->k->st, OPS_PARAM, (DType)of->dtype, 1, naxis, extent, arg);
 }
 
-/* Local memory as a parameter: the planner asks where a memory's elements are, not whose it is. */
+/* Replaces local memory by a parameter, because the planner only needs to know where the elements are, not
+ * what kind of memory it is. */
 static UOp *index_of(Nests *n, UOp *x) {
   UOp *memory = memory_of(x), *src[MAX_AXES + 2];
   if (memory->op != OPS_DEFINE_LOCAL) return x;
@@ -100,13 +99,14 @@ static UOp *index_of(Nests *n, UOp *x) {
   return src[0] ? uop_new(n->k->st, OPS_INDEX, (DType)x->dtype, x->lanes, x->nsrc, src, x->arg) : NULL;
 }
 
-/* A number to the nest: data that its loops do not move. A condition on loops alone stays, as part of a gate. */
+/* Whether u is a number to the nest: data that does not move with the nest's loops. A condition on loops
+ * alone is not replaced, because it is part of a gate. */
 static bool is_number(const Nest *nest, const UOp *u) {
   bool data = u->nsrc && u->op != OPS_PARAM && u->dtype != DT_INDEX && u->dtype != DT_VOID;
   return data && !(u->ranges & nest->own) && (u->dtype != DT_BOOL || uop_has(u, INDEX));
 }
 
-/* A value as the nest sees it. Its own loads are noted. */
+/* Returns a value as the nest sees it, and notes the nest's own loads. */
 static UOp *value_in(Nests *n, Nest *nest, UOp *value) {
   Kernel *k = n->k;
   UOpVec work = {0}, from = {0}, to = {0};
@@ -134,7 +134,7 @@ static UOp *value_in(Nests *n, Nest *nest, UOp *value) {
   return seen_as;
 }
 
-/* The loops around, into `to`: how many. */
+/* Writes the loops around all nests to `to` and returns how many there are. */
 static int loops_around(const Nests *n, UOp **to) {
   int m = 0;
   for (int i = 0; i < n->f->nr && m < MAX_AXES; i++)
@@ -142,7 +142,7 @@ static int loops_around(const Nests *n, UOp **to) {
   return m;
 }
 
-/* A sum, stored: an element for each iteration of the loops around. */
+/* Returns a STORE of a sum, with one element for each iteration of the loops around. */
 static UOp *sum_stored(Nests *n, Nest *nest, UOp *sum) {
   UOp *store[MAX_AXES + 2], *at[MAX_AXES + 1] = {0}, *extent[MAX_AXES], *of[MAX_LIST + 1];
   int m = loops_around(n, at + 1);
@@ -160,7 +160,8 @@ static UOp *sum_stored(Nests *n, Nest *nest, UOp *sum) {
   return store[0] && store[1] ? uop_new(n->k->st, OPS_STORE, DT_VOID, 1, 2 + m, store, ARG0) : NULL;
 }
 
-/* A store of the nest. One to local memory does not list the loops around. */
+/* Returns a store of the nest, with the loops around in its list: a store to local memory does not list
+ * them itself. */
 static UOp *store_in(Nests *n, Nest *nest, UOp *s) {
   UOp *src[MAX_LIST + MAX_AXES + 3];
   int nsrc = 2 + loops_around(n, src + 2);
@@ -183,7 +184,7 @@ static UOp *nest_sink(Nests *n, Nest *nest) {
   return sink;
 }
 
-/* A copy of what another nest reads as well would be that one's, too. */
+/* Whether another nest reads the buffer too: then a copy of it would also serve that nest. */
 static bool read_elsewhere(const Nests *n, const Nest *nest, int64_t slot) {
   bool elsewhere = false;
   for (size_t i = 0; i < n->f->loads.len; i++) {
@@ -193,7 +194,8 @@ static bool read_elsewhere(const Nests *n, const Nest *nest, int64_t slot) {
   return elsewhere;
 }
 
-/* *has: the planner knows such a nest. Its sums are no outputs that blocks could add up in. */
+/* *has: the planner can describe the nest. plain and whole are cleared, because the sums are not outputs
+ * in which blocks could add up. */
 static bool nest_shape(Nests *n, Nest *nest, KernelShape *c, bool *has) {
   UOp *whole = n->k->sink;
   n->k->sink = nest_sink(n, nest);
@@ -210,7 +212,8 @@ static bool nest_shape(Nests *n, Nest *nest, KernelShape *c, bool *has) {
   return true;
 }
 
-/* Adds a nest's opts to the list, and the cycles that it takes with these and with the list that was given. */
+/* Adds a nest's opts to the list, and adds to cycles[] what the nest takes with these opts and with the
+ * given list. */
 static bool choose_nest(Nests *n, Nest *nest, const OptVec *given, OptVec *list, double cycles[2],
                         bool *has) {
   KernelShape c;
@@ -225,7 +228,7 @@ static bool choose_nest(Nests *n, Nest *nest, const OptVec *given, OptVec *list,
   return true;
 }
 
-/* The lists of all nests as one: each rank of opts of all of them before the next. */
+/* Merges the lists of all nests: all opts of one rank come before those of the next. */
 static bool in_ranks(Kernel *k, const OptVec *list, OptVec *out) {
   bool ok = true;
   out->len = 0;
@@ -236,7 +239,7 @@ static bool in_ranks(Kernel *k, const OptVec *list, OptVec *out) {
 }
 
 bool choose_nests(Kernel *k, const Info *f, OptVec *out) {
-  static const double WORTH = 0.9; /* of what the given list costs: estimates that are nearer say nothing */
+  static const double WORTH = 0.9; /* share of the given list's cost; closer estimates mean nothing */
   Nests n = {.k = k, .f = f};
   OptVec list = {0};
   double cycles[2] = {0};

@@ -1,5 +1,5 @@
-/* codegen.c: the pass table of code generation. In: one kernel of a schedule. Out: its linear program. See
- * codegen.h. */
+/* codegen.c: the pass table of code generation, the pass that moves gates onto loads, and lowering with
+ * fewer opts if a list does not fit. In: one kernel of a schedule. Out: its linear program. See codegen.h. */
 #include "codegen/nest.h"
 #include "plan/grid_cost.h"
 #include <stdio.h>
@@ -17,7 +17,8 @@ UOp *node_mapped(UOpStore *st, TgMem *mem, const UOpMap *now, UOp *u) {
   return v;
 }
 
-/* Copied depth first into a fresh store: nodes lie close together, and ids depend on this kernel alone. */
+/* Copies a graph depth first into a fresh store: then its nodes are close together in memory, and ids
+ * depend on this kernel alone. */
 static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   UOpVec order = {0};
   UOpMap *to = uop_map_begin(from, st);
@@ -33,11 +34,13 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   return r;
 }
 
-/* ---- WHERE over ranges and variables protects what its branches read: every load that may leave its buffer
- * is made only where the condition holds. One walk, inner conditions first. `loose` holds the nodes above a
- * load that no gate proves to be inside yet: others are not entered again. What fills local memory, under an
- * AFTER, is not part of the branch. A condition that is data gates only the addresses that it speaks of. */
-/* Local memory with room for the largest of a loop whose iterations are not known. */
+/* ---- gates. A WHERE over ranges and variables protects what its branches read: every load that may leave
+ * its buffer is made only if the condition holds. One walk does this, inner conditions first. `loose`
+ * holds the nodes above a load that no gate proves to be inside its buffer yet; other nodes are not
+ * entered again. The statements that fill local memory, which are under an AFTER, are not part of the
+ * branch. A condition that is data gates only the addresses that it compares. */
+/* Whether this is local memory with room for the longest run of a loop whose number of iterations is
+ * unknown. */
 static bool partly_filled(const UOp *memory) {
   for (int i = 1; memory->op == OPS_AFTER && i < memory->nsrc; i++)
     for (int k = 2; memory->src[i]->op == OPS_STORE && k < memory->src[i]->nsrc; k++)
@@ -45,10 +48,11 @@ static bool partly_filled(const UOp *memory) {
   return false;
 }
 
-/* What a gate is over. all: it also holds for what fills local memory, where that depends on all of these
- * ranges: who reads it is gated alike. past: ranges that run past a symbolic end, where nobody may have
- * written what is read, though it is inside. nest: buffers that it writes are read in these iterations
- * alone, because other threads write the rest meanwhile; NULL: that is not asked. */
+/* The ranges of a gate. all: all of its ranges; the gate also holds for the statements that fill local
+ * memory if that memory depends on all of these ranges, because its readers have the same gate. past:
+ * ranges that run past a symbolic end, where nobody may have written what is read, even though it is
+ * inside its memory. nest: buffers that this nest writes are read only in the iterations of the gate,
+ * because other threads write the rest at the same time; NULL: not checked. */
 typedef struct Over {
   uint64_t all, past;
   const UOp *nest;
@@ -84,9 +88,10 @@ static bool note_all(Kernel *k, UOpMap *loose, UOp *u, Over o) {
   return ok;
 }
 
-/* What a condition that is data says of the place that an INDEX reads: its comparisons of places that come
- * from the same memory (an inner condition may have gated the read in one of the two since they were one
- * node). NULL: nothing. */
+/* Returns the part of a condition that is data which is about the place that an INDEX reads: its
+ * comparisons of indices that are read from the same memory as that place. It compares memories, not
+ * nodes, because an inner condition may have gated one of two reads that were one node. NULL: there is no
+ * such part. */
 static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
   UOp *todo[64], *r = NULL;
   int n = 0;
@@ -118,9 +123,9 @@ static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
   return ok ? r : NULL;
 }
 
-/* The parts of a condition that can keep the address of an INDEX inside: those over loops that it moves with,
- * and those over none. Any other would only tie the load, and a reduction around it that others read too, to
- * a loop that it has nothing to do with. NULL: none. */
+/* Returns the parts of a condition that can keep the address of an INDEX inside its memory: those over
+ * loops that the address moves with, and those over no loops. Any other part would only tie the load, and
+ * a reduction around it that other nodes read too, to an unrelated loop. NULL: there are none. */
 static UOp *about_loops(Kernel *k, const UOp *index, UOp *gate) {
   UOp *todo[64], *r = NULL;
   uint64_t moves = 0;
@@ -182,10 +187,10 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, Over ov
         g = about_loops(k, v, gate);
       if (v && g) {
         with[n] = u->arg.i ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], g))
-                           : g; /* what is below stays as it is in the address */
+                           : g; /* only the top changes: parts stay the address's nodes */
         v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
         if (data || (u->arg.i && uop_map_get(loose, src[n])))
-          ok = note_all(k, loose, with[n], over); /* a gate may read too */
+          ok = note_all(k, loose, with[n], over); /* a gate may contain loads, too */
       }
     } else
       v = uop_with_src(k->st, u, src);
@@ -198,10 +203,10 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, Over ov
   return r;
 }
 
-/* A branch whose INDEXes have quotients and remainders of loops, with those simplified by what the
- * condition says of the loops (uop_given). Not inside a reduction or what fills local memory: their loops
- * are others. Not of places that are data: a condition further out that keeps such a place inside is about
- * it as it is. */
+/* Simplifies the indices of a branch that have quotients and remainders of loops by what the condition
+ * implies about the loops (uop_given). Reductions and the statements that fill local memory are left
+ * alone, because their loops are different ones. Indices that are data are left alone, too, because a
+ * condition further out that keeps such an index inside compares it in its present form. */
 static UOp *places_given(Kernel *k, UOp *branch, UOp *gate) {
   UOpVec order = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
@@ -311,8 +316,8 @@ static bool run_linearize(void *state) {
   return true;
 }
 
-/* Opts come after gates and decompositions: what they split is already in the target's own types. Functions
- * stay one op each until the nest has its shape. */
+/* Opts come after gates and decompositions, so what they split is already in the target's own types. Each
+ * math function stays one op until the nest has its shape. */
 const Pass codegen_passes[] = {
     {"gates onto loads", .run = run_gates, .makes = GRAPH_KERNEL},
     {"decompositions", pm_decompose, .makes = GRAPH_KERNEL, .required = true},
@@ -338,7 +343,7 @@ static bool graph_of(void *state, UOpVec *roots) {
   return vec_push(k->mem, roots, k->sink);
 }
 
-/* The name: r for reductions, e for elementwise; then the loop extents of the first store. */
+/* Names the kernel: r for reductions or e for elementwise, then the loop extents of the first store. */
 static void name_kernel(const Kernel *k, Linear *out) {
   int n = snprintf(out->name, sizeof out->name, "%c", uop_has(k->sink, REDUCE) ? 'r' : 'e');
   UOp *s = k->sink->nsrc ? k->sink->src[0] : NULL;
@@ -363,8 +368,8 @@ bool kernel_open(Kernel *k) {
   return ok;
 }
 
-/* The passes after this one need more than the graph: the name, the shape of a launch, the
- * ids that are free, the list of opts. */
+/* Prints what later passes need besides the graph: the name, the shape of a launch, the free ids, and the
+ * list of opts. */
 bool kernel_state_print(const Kernel *k, Str *out) {
   Str list;
   str_init(&list, k->mem);
@@ -406,7 +411,7 @@ bool kernel_passes(Kernel *k, const Pass *first, size_t n) {
   return passes_run(&run, first, n);
 }
 
-/* Why the kernel did not take its opts, for who watches; false: that is an error. */
+/* Reports to e, if there is one, why the kernel did not take its opts. Returns false if that is an error. */
 static bool fell_back(Kernel *k, PassEnv *e) {
   char why[320];
   snprintf(why, sizeof why, "kernel %s: %s: %s", k->linear->name, e && e->pass ? e->pass : "codegen",
@@ -419,7 +424,8 @@ static bool fell_back(Kernel *k, PassEnv *e) {
   return false;
 }
 
-/* No kernel is known that cannot be lowered. A test makes some, to see what the engine does about it. */
+/* No kernel is known that cannot be lowered. This makes some fail, so that a test sees how the engine
+ * handles it. */
 static bool refused_for_test(Kernel *k) {
   int most = k->opt->passes ? k->opt->passes->refuse_over : 0, n = 0;
   UOpVec order = {0};
@@ -430,7 +436,7 @@ static bool refused_for_test(Kernel *k) {
   return !ok || (most && n > most);
 }
 
-/* One attempt. False: err says why, or (no error there) the opts did not fit. */
+/* Makes one attempt. If it returns false, err holds the reason, or no error if the opts did not fit. */
 static bool lower_once(Kernel *k, UOp *ast, UOpStore *ast_store) {
   PassEnv *e = k->opt->passes;
   uint64_t failed = k->mem->failed;
@@ -440,17 +446,17 @@ static bool lower_once(Kernel *k, UOp *ast, UOpStore *ast_store) {
   k->sink = k->st ? copy_in(k->st, k->mem, ast, ast_store) : NULL;
   bool ok = k->sink && !refused_for_test(k) && kernel_open(k) &&
             kernel_passes(k, codegen_passes, codegen_npass) && !k->opts.oom;
-  if (ok && e && !k->opt->opts) e->opts.taken += (int64_t)k->list.len; /* not what BEAM tries */
+  if (ok && e && !k->opt->opts) e->opts.taken += (int64_t)k->list.len; /* without the lists that BEAM tries */
   vec_free(k->mem, &k->list);
   if (k->mem->failed != failed) {
     ok = false;
-    *k->err = (TgError){0}; /* an opt without memory may have been called one that does not fit */
+    *k->err = (TgError){0}; /* an opt that ran out of memory may have been taken for one that does not fit */
     error_no_memory(k->err, "codegen");
   }
   return ok;
 }
 
-/* The kernel in a store of its own, through all passes behind the choice of opts, and nobody watches. */
+/* Copies the kernel to a store of its own and runs all passes behind the choice of opts, unwatched. */
 bool kernel_grid_cost(const Kernel *from, const OptVec *list, GridCost *out, bool *fits) {
   size_t first = 0;
   while (codegen_passes[first++].run != run_choose)
@@ -480,7 +486,7 @@ bool kernel_grid_cost(const Kernel *from, const OptVec *list, GridCost *out, boo
   return from->mem->failed == failed;
 }
 
-/* A nest that cannot take all of its opts takes fewer, and at last stands as it is. */
+/* Lowers a kernel. If its nest cannot take all opts, it takes fewer, and in the end none. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren,
                        const CodegenOptions *opt, Arena *arena, UOpStore **st_out, Linear *out,
                        Str *opts_text, TgError *err) {

@@ -1,15 +1,16 @@
-/* decompose.c: the decompositions that are no rewrite of a line: what rules/decompose.rules names. In: the
- * sources of one op. Out: a graph of native ops, or NULL. One form of each function serves f32 and f64, in
- * arithmetic of that dtype alone, so it runs where there is no f64. It needs MULACC rounded once, or f64
- * for what a product of f32 loses; no contraction and no reassociation. tests/unit/test_accuracy.c
- * measures every function and says what they reach. */
+/* decompose.c: the decompositions that are more than a rewrite rule of one line; rules/decompose.rules
+ * calls them. In: the sources of one op. Out: a graph of native ops, or NULL. One form of each function
+ * serves f32 and f64, in arithmetic of that dtype alone, so it also runs without f64. It needs MULACC
+ * rounded once, or f64 for what a product of f32 loses, and a compiler that neither contracts nor
+ * reassociates. tests/unit/test_accuracy.c measures every function and states its accuracy. */
 #include "codegen/decompose.h"
 #include <math.h>
+#include <stdlib.h>
 
 typedef struct B {
   UOpStore *st;
   DType d;
-  bool fuses; /* a product and a sum are one operation, rounded once */
+  bool fuses; /* a product and a sum are one operation, which rounds once */
 } B;
 
 static UOp *c(B *b, double v) { return uop_const(b->st, b->d, (Scalar){.f = v}); }
@@ -22,12 +23,12 @@ static UOp *op2(B *b, Ops o, UOp *x, UOp *y) { return uop_alu2(b->st, o, x, y); 
 
 static UOp *fma3(B *b, UOp *x, UOp *y, UOp *z) { return UNEW(b->st, OPS_MULACC, b->d, 1, ARG0, x, y, z); }
 
-/* x y + z, rounded once or twice: where that is a small part of the result. */
+/* x y + z, rounded once or twice; used where it is a small part of the result. */
 static UOp *mul_add(B *b, UOp *x, UOp *y, UOp *z) {
   return b->fuses ? fma3(b, x, y, z) : op2(b, OPS_ADD, op2(b, OPS_MUL, x, y), z);
 }
 
-/* x y + z where z takes away most of it. An f32 product is exact in f64. */
+/* x y + z where z cancels most of x y. An f32 product is exact in f64. */
 static UOp *left_of(B *b, UOp *x, UOp *y, UOp *z) {
   if (b->fuses || b->d == DT_F64) return fma3(b, x, y, z);
   UOp *wide[3] = {uop_cast(b->st, x, DT_F64), uop_cast(b->st, y, DT_F64), uop_cast(b->st, z, DT_F64)};
@@ -52,9 +53,9 @@ static int mantissa_bits(const B *b) { return wide(b) ? 52 : 23; }
 
 static int exponent_bias(const B *b) { return wide(b) ? 1023 : 127; }
 
-/* The nearest whole number n for |n| < 2^21 (f32) or 2^50 (f64), as a float, and an integer whose low bits
- * are n + `more`: adding 1.5 * 2^mantissa leaves no room for a fraction. NaN gives NaN and any bits; that is
- * cheaper than a conversion, which has to saturate. */
+/* The nearest whole number n for |n| < 2^21 (f32) or 2^50 (f64), as a float and as an integer whose low
+ * bits are n + `more`. Adding 1.5 * 2^mantissa leaves no room for a fraction. NaN gives NaN and arbitrary
+ * bits. This is cheaper than a conversion, which has to saturate. */
 typedef struct Whole {
   UOp *f, *bits;
 } Whole;
@@ -65,7 +66,7 @@ static Whole whole_of(B *b, UOp *sum, UOp *big) {
 
 static UOp *rounds(B *b, int more) { return c(b, 1.5 * ldexp(1, mantissa_bits(b)) + more); }
 
-static UOp *power_of_two(B *b, UOp *biased) { /* from an exponent with its bias in the low bits */
+static UOp *power_of_two(B *b, UOp *biased) { /* `biased` has the exponent plus its bias in the low bits */
   return bitcast(b, op2(b, OPS_SHL, biased, ci(b, int_of(b->d), mantissa_bits(b))), b->d);
 }
 
@@ -76,9 +77,9 @@ static UOp *horner(B *b, UOp *x, const double *k, int n) { /* k[0] + k[1] x + ..
   return p;
 }
 
-/* Coefficients: minimax by Remez exchange in 60 digits, then rounded; the weight is what the term adds to the
- * result. Per function the f32 row, then the f64 row; the error is that of the whole function, relative,
- * before any rounding. */
+/* Coefficients: minimax by Remez exchange in 60 digits, then rounded. The weight of the minimax is what
+ * the term adds to the result. Each function has an f32 row, then an f64 row. The given error is that of
+ * the whole function, relative, before any rounding. */
 typedef struct Poly {
   int n;
   double k[10];
@@ -122,8 +123,8 @@ static const double half_pi_hi[2] = {0x1.921fb6p+0, 0x1.921fb54442d18p+0},
                     half_pi_end[2] = {-0x1.ee59dap-50, -0x1.f1976b7ed8fbcp-110};
 static const double third_lo[2] = {-0x1.555556p-27, 0x1.5555555555555p-56};
 
-/* The sums of odd and of even terms, which do not depend on each other: a processor computes both at once,
- * and a long chain of steps is what makes a function slow. */
+/* Computes the sums of odd and of even terms separately: a processor computes both at once, because
+ * neither depends on the other, and a long chain of steps is what makes a function slow. */
 static UOp *poly(B *b, UOp *x, const Poly *p) {
   const double *k = p[wide(b)].k;
   int n = p[wide(b)].n;
@@ -151,7 +152,7 @@ typedef struct Two {
 static Two two_sum(B *b, UOp *x, UOp *y) {
   UOp *s = add(b, x, y);
   return (Two){s, add(b, sub(b, x, s), y)};
-} /* |x| >= |y| or x = 0 */
+} /* requires |x| >= |y| or x = 0 */
 
 static Two two_sum_any(B *b, UOp *x, UOp *y) {
   UOp *s = add(b, x, y), *of_y = sub(b, s, x);
@@ -169,7 +170,7 @@ static Two mul_two(B *b, Two x, Two y) {
 }
 
 /* ---- exponentials */
-/* e^(t + lo), |t| <= ln(2)/2: the two leading terms and their sum are exact */
+/* e^(t + lo), |t| <= ln(2)/2: the two leading terms are exact, and so is their sum */
 static UOp *exp_small(B *b, UOp *t, UOp *lo) {
   Two s = two_sum(b, c(b, 1), t);
   return add(b, s.hi, mul_add(b, mul(b, t, t), poly(b, t, poly_exp), lo ? add(b, s.lo, lo) : s.lo));
@@ -184,18 +185,18 @@ static UOp *at_most(B *b, UOp *x, double hi) { return sel(b, op2(b, OPS_CMPLT, c
 
 static UOp *at_least(B *b, UOp *x, double lo) { return sel(b, op2(b, OPS_CMPLT, x, c(b, lo)), c(b, lo), x); }
 
-/* How p 2^n is made, where y = n + a fraction: `rounds` rounds y to n, and leaves n + a bias in the low
- * bits. What is known of y decides the rest. Between the exponents that a float has, 2^n is one. Where y
- * is at most 0, 2^n is 2^(n + shift) times `rest` = 2^-shift, so that a subnormal result is rounded once,
- * and what is below them all is multiplied by an exact 0: a product that underflows takes some processors
- * a hundred times as long, and masked scores are all of it. Where y is at least 0, 2^(n - 1) times 2,
- * because 2^128 (f64: 2^1024) times what is below 1 is a number. Else 2^n is two halves, and where `tiny`,
- * 0 is chosen. */
+/* How p 2^n is computed, where y = n + a fraction. `rounds` rounds y to n and leaves n plus a bias in the
+ * low bits. The bounds of y decide the rest. If n is always between the exponents of normal floats, 2^n is
+ * one float. If y is bounded from above, as by 0, then 2^n is 2^(n + shift) times `rest` = 2^-shift. So a
+ * subnormal result is rounded once, and a result below all subnormals is multiplied by an exact 0: a
+ * product that underflows takes some processors a hundred times as long, and masked scores all underflow.
+ * If y is bounded from below, as by 0, 2^n is 2^(n - 1) times 2, because 2^128 (f64: 2^1024) times a
+ * number below 1 can be finite. Otherwise 2^n is a product of two halves, and 0 is chosen if `tiny`. */
 typedef struct Power {
   UOp *y, *rounds, *rest, *tiny;
 } Power;
 
-/* Of 2^y, where y = x unit, and x lies in these bounds. NaN stays NaN. */
+/* The Power of 2^y, where y = x unit and x is within the bounds. NaN stays NaN. */
 static Power power_of(B *b, UOp *x, Bounds is, double unit) {
   int bias = exponent_bias(b), down = mantissa_bits(b) + 2;
   double lo = is.lo * unit, hi = is.hi * unit, top = bias + 2, bottom = -bias - down;
@@ -226,7 +227,7 @@ UOp *exp2_of(Rewrite *rw, const Kernel *k, UOp *x) {
   return scaled(b, exp2_small(b, sub(b, r.y, n.f), NULL), n.bits, &r);
 }
 
-/* y - n ln 2: Cody and Waite, ln 2 in two parts. */
+/* y - n ln 2 by Cody and Waite: ln 2 is split into two parts. */
 static UOp *less_ln2(B *b, UOp *y, UOp *n) {
   return mul_add(b, n, c(b, -ln2_lo[wide(b)]), mul_add(b, n, c(b, -ln2_hi[wide(b)]), y));
 }
@@ -241,8 +242,8 @@ UOp *exp_of(Rewrite *rw, const Kernel *k, UOp *exp) {
   return scaled(b, exp_small(b, less_ln2(b, r.y, n.f), NULL), n.bits, &r);
 }
 
-/* u / (u + 2), u = e^2|x| - 1 = 2^n (e^r - 1) + (2^n - 1), which cancels nowhere, with the sign of x.
- * Beyond 10 (f64: 20) it is 1. */
+/* u / (u + 2) with the sign of x, where u = e^2|x| - 1 = 2^n (e^r - 1) + (2^n - 1), in which nothing
+ * cancels. Beyond 10 (f64: 20) tanh is 1. */
 UOp *tanh_of(Rewrite *rw, const Kernel *k, UOp *x) {
   B at = b_of(rw, k, x), *b = &at;
   DType i = int_of(b->d);
@@ -275,8 +276,8 @@ static UOp *log_special(B *b, UOp *x, UOp *r) {
   return sel(b, op2(b, OPS_CMPLT, x, c(b, 0)), c(b, NAN), sel(b, op2(b, OPS_CMPNE, x, x), x, r));
 }
 
-/* With f = m - 1 (exact), s = f / (2 + f), h = f^2 / 2: ln m = 2 atanh s = f - (h - s (h + R(s^2))), so the
- * large part of the result carries no error and only the small bracket is rounded. */
+/* With f = m - 1 (exact), s = f / (2 + f), h = f^2 / 2: ln m = 2 atanh s = f - (h - s (h + R(s^2))). So
+ * the large part of the result has no error, and only the small bracket is rounded. */
 static UOp *do_log(B *b, UOp *x, bool base2) {
   UOp *e, *m = split(b, x, &e), *f = sub(b, m, c(b, 1)), *h = mul(b, f, mul(b, f, c(b, 0.5)));
   UOp *s = op2(b, OPS_FDIV, f, add(b, f, c(b, 2))), *z = mul(b, s, s);
@@ -303,7 +304,7 @@ UOp *log2_of_float(Rewrite *rw, const Kernel *k, UOp *x) {
   return do_log(&b, x, true);
 }
 
-/* ---- powers: log2 x as hi + lo, so that y log2 x keeps enough bits behind the point for every exponent */
+/* ---- powers: log2 x is hi + lo, so that y log2 x keeps enough bits after the point for every exponent */
 static Two log2_two(B *b, UOp *x) {
   int w = wide(b);
   UOp *e, *m = split(b, x, &e), *f = sub(b, m, c(b, 1)), *sum = add(b, m, c(b, 1)),
@@ -338,7 +339,7 @@ UOp *pow_of(Rewrite *rw, const Kernel *k, UOp *x, UOp *y) {
   UOp *half = mul(b, y, c(b, 0.5)), *whole = op2(b, OPS_CMPEQ, op1(b, OPS_TRUNC, y), y);
   UOp *odd = op2(b, OPS_AND, op2(b, OPS_AND, whole, op2(b, OPS_CMPNE, op1(b, OPS_TRUNC, half), half)),
                  op2(b, OPS_CMPLT, ay, inf));
-  DType i = int_of(b->d); /* -0 to an odd power keeps its sign, so the sign is taken from the bits */
+  DType i = int_of(b->d); /* -0 to an odd power keeps its sign, so the sign is read from the bits */
   UOp *minus = op2(b, OPS_CMPLT, bitcast(b, x, i), ci(b, i, 0)), *finite = op2(b, OPS_CMPLT, ax, inf);
   UOp *r = sel(b, op2(b, OPS_AND, minus, odd), neg(b, mag), mag);
   r = sel(b, op2(b, OPS_AND, op2(b, OPS_AND, x_neg, finite), not_(b, whole)), c(b, NAN), r);
@@ -347,11 +348,11 @@ UOp *pow_of(Rewrite *rw, const Kernel *k, UOp *x, UOp *y) {
   return sel(b, op2(b, OPS_OR, op2(b, OPS_CMPEQ, y, c(b, 0)), op2(b, OPS_CMPEQ, x, c(b, 1))), c(b, 1), r);
 }
 
-/* ---- sine, cosine, tangent. Payne and Hanek: |x| = m 2^k with a whole m; the bits of 2/pi whose product
- * with m 2^k is a multiple of 4 are left out, the next 96 (f64: 192) are multiplied by m exactly, and the
- * product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for any finite x of
- * some size. No f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about
- * 2^-63. */
+/* ---- sine, cosine, tangent, by Payne and Hanek: |x| = m 2^k with a whole m. The bits of 2/pi whose
+ * product with m 2^k is a multiple of 4 are left out, and the next 96 (f64: 192) bits are multiplied by m
+ * exactly. The product is a fixed-point number of 2 + 62 (2 + 126) bits: the quadrant, and the remainder
+ * for any finite x of some size. No f32 is closer to a multiple of pi/2 than about 2^-31 of a quadrant,
+ * and no f64 than about 2^-63. */
 static const uint64_t two_over_pi[] = {
     0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
     0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
@@ -368,7 +369,7 @@ static void window(B *b, DType u, UOp *at, UOp **out) { /* three words of the pa
   UOp *w[2 * 16 + 4], *shift = op2(b, OPS_AND, at, ci(b, u, bits - 1));
   for (int i = 0; i < 2 * top + 3; i++)
     w[i] = ci(b, u, (int64_t)word_of(i, bits));
-  /* which word: one halving per bit of its number */
+  /* selects the word: the candidates are halved once per bit of its number */
   for (int step = top, n = top + 3; step; step /= 2, n -= step) {
     UOp *on = op2(b, OPS_CMPNE, op2(b, OPS_AND, at, ci(b, u, (int64_t)step << lg)), ci(b, u, 0));
     for (int i = 0; i < n; i++)
@@ -389,12 +390,12 @@ static UOp *mul_high(B *b, UOp *x, UOp *y) { /* the upper word of a u64 product 
   return add(b, add(b, mul(b, xh, yh), op2(b, OPS_SHR, t, half)), op2(b, OPS_SHR, s, half));
 }
 
-static DType word(const B *b) { return wide(b) ? DT_U64 : DT_U32; } /* as large as a number */
+static DType word(const B *b) { return wide(b) ? DT_U64 : DT_U32; } /* as wide as the float */
 
-/* m times the words w as a fixed-point number of 2 + 62 bits -> *n: the nearest whole number, modulo 4;
- * and what is left, in quadrants. The two sums that need 64 bits are of u32 with u32; the rest are words
- * of 32, which every vector has: 24 bits, 24 and 16 are exact as f32, so nothing is lost before they are
- * added. */
+/* m times the words w, a fixed-point number of 2 + 62 bits. Returns what is left, in quadrants, of the
+ * nearest whole number, which is *n, modulo 4. The two products that need 64 bits have u32 factors. The
+ * rest is 32-bit words, which every vector has: pieces of 24, 24 and 16 bits are exact in f32, so nothing
+ * is lost before they are added. */
 static Two quadrant_f32(B *b, UOp *m, UOp *const *w, UOp **n) {
   DType u = DT_U32, q = DT_U64, i = DT_I32;
   UOp *wide_m = uop_cast(b->st, m, q), *half = ci(b, q, 32);
@@ -428,7 +429,8 @@ static Two quadrant_f64(B *b, UOp *m, UOp *const *w, UOp **n) {
   return (Two){mul(b, part.hi, c(b, 0x1p-62)), mul(b, part.lo, c(b, 0x1p-62))};
 }
 
-/* x, not negative, of any size -> its distance from the nearest multiple of pi/2, and which, modulo 4. */
+/* Returns the distance of x, which is not negative and of any size, from the nearest multiple of pi/2.
+ * *quadrant: which multiple, modulo 4. */
 static Two reduce_any(B *b, UOp *x, UOp **quadrant) {
   bool f64 = wide(b);
   DType u = word(b);
@@ -442,10 +444,10 @@ static Two reduce_any(B *b, UOp *x, UOp **quadrant) {
   return mul_two(b, part, (Two){c(b, half_pi_hi[f64]), c(b, half_pi_lo[f64])});
 }
 
-/* The same of x < 2^16 (f64: 2^30): Cody and Waite. n halves of pi are taken away in three parts: x less the
- * first is exact, as it is a multiple of the last bit of that part, and less than 1; of the second the
- * product and the difference are exact as two numbers; what is left of pi/2 after the third is 2^-76
- * (2^-163). */
+/* The same for x < 2^16 (f64: 2^30), by Cody and Waite. n halves of pi are subtracted in three parts. x
+ * minus the first part is exact, because it is a multiple of that part's last bit and less than 1. For the
+ * second part, product and difference are each exact as two numbers. After the third part, the error in
+ * pi/2 is 2^-76 (2^-163). */
 static Two reduce_near(B *b, UOp *x, UOp **quadrant) {
   bool f64 = wide(b);
   Whole n = whole_of(b, mul_add(b, x, c(b, 2 / M_PI), rounds(b, 0)), rounds(b, 0));
@@ -456,8 +458,8 @@ static Two reduce_near(B *b, UOp *x, UOp **quadrant) {
   return two_sum(b, r.hi, rest);
 }
 
-/* The first takes a third of the time, and numbers so large are rare: branches.c skips what makes the
- * other. */
+/* reduce_near takes a third of the time of reduce_any, and large numbers are rare: branches.c skips the
+ * work of reduce_any if no lane needs it. */
 static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
   UOp *is_near = op2(b, OPS_CMPLT, x, c(b, wide(b) ? 0x1p30 : 0x1p16)), *near_n, *any_n;
   Two near = reduce_near(b, x, &near_n), any = reduce_any(b, x, &any_n);
@@ -465,12 +467,12 @@ static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
   return (Two){sel(b, is_near, near.hi, any.hi), sel(b, is_near, near.lo, any.lo)};
 }
 
-/* sin r and cos r for |r| <= pi/4: the large part of each is exact, what is to be added to it is small. */
+/* sin r and cos r for |r| <= pi/4: the large part of each is exact, and what is added to it is small. */
 static void sin_cos(B *b, Two r, Two *sine, Two *cosine) {
   Two square = two_mul(b, r.hi, r.hi);
   UOp *z = square.hi, *half = mul(b, z, c(b, 0.5));
   UOp *top = sub(b, c(b, 1), half),
-      *lost = sub(b, sub(b, c(b, 1), top), half); /* 1 - z/2, and what the roundings lost */
+      *lost = sub(b, sub(b, c(b, 1), top), half); /* 1 - z/2, and its rounding error */
   lost = mul_add(b, square.lo, c(b, -0.5), lost);
   *sine = (Two){r.hi, mul_add(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top))}; /* lo cos r */
   *cosine = (Two){top, mul_add(b, mul(b, z, z), poly(b, z, poly_cos), mul_add(b, neg(b, r.hi), r.lo, lost))};
@@ -498,7 +500,7 @@ UOp *sin_of(Rewrite *rw, const Kernel *k, UOp *x) {
 }
 
 UOp *cos_of(Rewrite *rw, const Kernel *k, UOp *x) {
-  B at = b_of(rw, k, x), *b = &at; /* of |x|: the sine one quadrant on */
+  B at = b_of(rw, k, x), *b = &at; /* cos |x| is the sine one quadrant further on */
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
@@ -507,7 +509,7 @@ UOp *cos_of(Rewrite *rw, const Kernel *k, UOp *x) {
   return not_finite_nan(b, x, sel(b, bit_of(b, q, 2), neg(b, v), v));
 }
 
-/* sin r / cos r, or -cos r / sin r in odd quadrants: the quotient of the leading parts, and what is left over
+/* sin r / cos r, or -cos r / sin r in odd quadrants: the quotient of the leading parts, plus the remainder
  * divided once more. */
 UOp *tan_of(Rewrite *rw, const Kernel *k, UOp *x) {
   B at = b_of(rw, k, x), *b = &at;
@@ -553,7 +555,7 @@ UOp *threefry(Rewrite *rw, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, 
   return op2(b, OPS_OR, op2(b, OPS_SHL, uop_cast(b->st, x1, DT_U64), sh), uop_cast(b->st, x0, DT_U64));
 }
 
-/* Part by part: all have signs but the bytes of src0. */
+/* Multiplies part by part. All parts are signed except the bytes of src0. */
 UOp *dot_of_words(Rewrite *rw, UOp *u) {
   B at = {.st = rw->st, .d = DT_I32}, *b = &at;
   int bits = u->op == OPS_DOT4 ? 8 : 16;
@@ -571,8 +573,8 @@ UOp *dot_of_words(Rewrite *rw, UOp *u) {
   return sum;
 }
 
-/* Between halves of what is left of the table each bit chooses, the lowest first, in all bytes of a word at
- * once. */
+/* Each bit, the lowest first, chooses between two halves of what is left of the table, in all bytes of a
+ * word at once. */
 UOp *lookup_of_words(Rewrite *rw, UOp *u) {
   B at = {.st = rw->st, .d = DT_I32}, *b = &at;
   UOp *of[16], *ones = ci(b, DT_I32, 0x01010101);
@@ -580,20 +582,21 @@ UOp *lookup_of_words(Rewrite *rw, UOp *u) {
     of[i] = ci(b, DT_I32, (int32_t)(0x01010101u * (uint32_t)u->arg.ints->v[i]));
   for (int bit = 0, n = 8; n; bit++, n /= 2) {
     UOp *one = op2(b, OPS_AND, op2(b, OPS_SHR, u->src[0], ci(b, DT_I32, bit)), ones);
-    UOp *all = op2(b, OPS_SUB, op2(b, OPS_SHL, one, ci(b, DT_I32, 8)), one); /* of a byte whose bit is 1 */
+    UOp *all = op2(b, OPS_SUB, op2(b, OPS_SHL, one, ci(b, DT_I32, 8)), one); /* 255 where the bit is 1 */
     for (int i = 0; i < n; i++)
       of[i] = op2(b, OPS_XOR, of[2 * i], op2(b, OPS_AND, op2(b, OPS_XOR, of[2 * i], of[2 * i + 1]), all));
   }
   return of[0];
 }
 
-UOp *pow_of_bits(Rewrite *rw, UOp *x, UOp *y) { /* square and multiply over the bits an exponent can have */
+/* Squares and multiplies for each bit that the exponent can have. */
+UOp *pow_of_bits(Rewrite *rw, UOp *x, UOp *y) {
   DType d = (DType)x->dtype;
   B at = {.st = rw->st, .d = d}, *b = &at;
-  if (d == DT_BOOL) return op2(b, OPS_OR, x, not_(b, y)); /* it has no bits to shift */
+  if (d == DT_BOOL) return op2(b, OPS_OR, x, not_(b, y)); /* a bool has no bits to shift */
   UOp *r = ci(b, d, 1), *p = x, *zero = ci(b, d, 0), *one = ci(b, d, 1);
   int bits = (int)dtype_size(d) * 8;
-  for (int i = 0; i < bits - !dtype_is_unsigned(d); i++) { /* the sign is no bit of a number */
+  for (int i = 0; i < bits - !dtype_is_unsigned(d); i++) { /* the sign bit is left out */
     UOp *bit = op2(b, OPS_CMPNE, op2(b, OPS_AND, op2(b, OPS_SHR, y, ci(b, d, i)), one), zero);
     r = sel(b, bit, op2(b, OPS_MUL, r, p), r);
     p = op2(b, OPS_MUL, p, p);
@@ -605,24 +608,24 @@ UOp *pow_of_bits(Rewrite *rw, UOp *x, UOp *y) { /* square and multiply over the 
   return sel(b, op2(b, OPS_CMPLT, y, zero), neg, r);
 }
 
-/* ---- integer division by a constant
- * Measured with clang 19. A loop over vectors of 64 bytes, -O1 and AVX-512, instructions in all: `v / splat`
- * by 7 is multiplied out in every width (i32 32, i16 21, i8 40, 64 bits 70 to 107, as there is no high half
- * of a 64-bit product), by 8 it is a shift with the bias of the sign (22). A floor form has no operator: 32
- * to 50 in a loop of its own for every lane, against 14 with one shift of the vector. An i64 index on x86: /
- * 12 is 7, as a product of 64 bits 2; % 8 is 6, as a mask 2. PTX: an int of unknown sign / 8 is 4, % 8 is 5,
- * as shift and mask 1; / 12 is 5, of known sign 2, as a short product 2; u8 / 7 is 7 in 16 bits, 2 in 32; i8
- * // 7 is 13, here 6. So a compiler keeps its CDIV and CMOD of data, and gets what it cannot know: floor
- * forms, numerators bounded far below their dtype, narrow ones on GPUs. A target without native CDIV gets
- * every form that is right. */
+/* ---- integer division by a constant. Measured with clang 19, in instructions. For a loop over vectors of
+ * 64 bytes, -O1 and AVX-512: `v / splat` by 7 is multiplied out in every width (i32 32, i16 21, i8 40, 64
+ * bits 70 to 107, because there is no high half of a 64-bit product); by 8 it is a shift with the bias of
+ * the sign (22). A floor form has no operator: it takes 32 to 50 in a loop of its own for every lane,
+ * against 14 with one shift of the vector. An i64 index on x86: / 12 takes 7, as a product of 64 bits 2; %
+ * 8 takes 6, as a mask 2. PTX: for an int of unknown sign, / 8 takes 4 and % 8 takes 5, as shift and mask
+ * 1; / 12 takes 5, with known sign 2, as a short product 2; u8 / 7 takes 7 in 16 bits, 2 in 32; i8 // 7
+ * takes 13, here 6. So CDIV and CMOD of data are left to the compiler, and only what it cannot know is
+ * done here: floor forms, numerators bounded far below their dtype, and narrow numerators on GPUs. A
+ * target without native CDIV gets every form that is right. */
 typedef struct Magic {
   uint64_t m;
   int s;
 } Magic;
 
-/* x * m >> s == x / c for all 0 <= x <= hi, no product above most. With e = m c - 2^s and r = x mod c, the
- * quotient is right exactly if x e < (c - r) 2^s; among the x below the last multiple of c, and among those
- * from it on, the last one decides. */
+/* A Magic means x * m >> s == x / c for all 0 <= x <= hi, with no product above `most`. With e = m c - 2^s
+ * and r = x mod c, the quotient is right exactly if x e < (c - r) 2^s. It is enough to test two x: the
+ * last one below the last multiple of c, and the last one of all. */
 static bool exact(uint64_t x, uint64_t c, uint64_t e, int s) {
   uint64_t left, room = c - x % c;
   return !__builtin_mul_overflow(x, e, &left) && (room > UINT64_MAX >> s || left < room << s);
@@ -643,7 +646,7 @@ static bool magic_find(uint64_t c, uint64_t hi, uint64_t most, Magic *out) {
 
 static UOp *shr(B *b, UOp *x, int s) { return s ? op2(b, OPS_SHR, x, ci(b, (DType)x->dtype, s)) : x; }
 
-/* x / c where 0 <= x <= hi as numbers of the unsigned type */
+/* x / c where 0 <= x <= hi, as numbers of the unsigned type, or NULL */
 static UOp *product(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi) {
   DType d = (DType)x->dtype, wide[3] = {d, DT_U32, DT_U64};
   bool native = op_in_set(ren->native, OPS_CDIV);
@@ -660,7 +663,7 @@ static UOp *product(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi) 
 }
 
 UOp *by_product(Rewrite *rw, const Kernel *k, UOp *x, const UOp *c) {
-  if (!x) return NULL; /* a rule made it, and there was no memory */
+  if (!x) return NULL; /* the rule that made x ran out of memory */
   DType d = (DType)x->dtype;
   B b = {.st = rw->st, .d = d};
   int64_t most = x->vmin >= 0 ? x->vmax : dtype_max(d);
@@ -668,12 +671,21 @@ UOp *by_product(Rewrite *rw, const Kernel *k, UOp *x, const UOp *c) {
   return product(&b, k->ren, x, (uint64_t)c->arg.v.i, d == DT_U64 ? UINT64_MAX : (uint64_t)most);
 }
 
+bool inverts(const UOp *c) {
+  enum { MOST_POWER = 14 }; /* 2^-14 is the least normal number of f16 */
+
+  int power;
+  if (!is_const(c) || fabs(frexp(c->arg.v.f, &power)) != 0.5) return false;
+  double inverse = 1 / c->arg.v.f;
+  return abs(power - 1) <= MOST_POWER && scalar_round((DType)c->dtype, (Scalar){.f = inverse}).f == inverse;
+}
+
 UOp *sign_of(Rewrite *rw, UOp *s) {
   B b = {.st = rw->st, .d = (DType)s->dtype};
   return shr(&b, s, (int)dtype_size(b.d) * 8 - 1);
 }
 
-/* The quotient of |s|, which as an unsigned number is right for the least s too. */
+/* Divides |s|, which as an unsigned number is right for the least s, too. */
 UOp *of_magnitude(Rewrite *rw, const Kernel *k, UOp *s, const UOp *c) {
   DType d = (DType)s->dtype, un = d == DT_I8 ? DT_U8 : d == DT_I16 ? DT_U16 : d == DT_I32 ? DT_U32 : DT_U64;
   B b = {.st = rw->st, .d = d};
@@ -722,7 +734,7 @@ int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
     return n;
   }
   out[n] = ci(&b, d, c);
-  n++; /* has an operator whatever the bounds of x are now */
+  n++; /* CDIV and CMOD are right whatever the bounds of x are now */
   out[n] = op2(&b, mod ? OPS_CMOD : OPS_CDIV, x, out[0]);
   n++;
   return n;

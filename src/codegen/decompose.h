@@ -1,7 +1,8 @@
-/* decompose.h: what rules/decompose.rules asks in C. */
+/* decompose.h: the C functions that rules/decompose.rules calls. */
 #ifndef TG_DECOMPOSE_H
 #define TG_DECOMPOSE_H
 #include "codegen/codegen.h"
+#include "uop/float_bounds.h"
 
 /* ---- what the target has */
 static inline bool has(const Kernel *k, Ops op) { return op_in_set(k->ren->native, op); }
@@ -13,24 +14,19 @@ static inline bool is_too_narrow(const Kernel *k, const UOp *f) {
   return is_narrow_float(f) && !computes;
 }
 
-/* ---- between which numbers a float lies, where it is a number: float_bounds.c */
-typedef struct Bounds {
-  double lo, hi;
-} Bounds;
-
-Bounds bounds_of(const UOp *x);
-bool is_less_maximum(const UOp *x); /* SUB of a REDUCE[MAX]: of values that src0 is one of */
-
 /* ---- division by a constant */
 static inline int log2_of(const UOp *power) { return __builtin_ctzll((uint64_t)power->arg.v.i); }
 
-UOp *sign_of(Rewrite *rw, UOp *s); /* -1 where s < 0, else 0 */
-/* n / c for 0 <= n; an n that may be less by its bounds is known not to be. NULL: no product is right, or
- * none is better than the compiler's own. */
+UOp *sign_of(Rewrite *rw, UOp *s); /* -1 if s < 0, else 0 */
+/* n / c for n >= 0: the caller knows that n is not negative, even if the bounds of n do not show it. NULL
+ * if no multiplication is right, or if none is better than the C compiler's division. */
 UOp *by_product(Rewrite *rw, const Kernel *k, UOp *n, const UOp *c);
-UOp *of_magnitude(Rewrite *rw, const Kernel *k, UOp *s, const UOp *c); /* s / c toward zero, or NULL */
+UOp *of_magnitude(Rewrite *rw, const Kernel *k, UOp *s, const UOp *c); /* s / c, toward zero, or NULL */
 
-/* ---- written out */
+/* Whether c is a power of two whose inverse is exact, and no smaller than the normal numbers of f16. */
+bool inverts(const UOp *c);
+
+/* ---- functions written out as basic ops */
 UOp *pow_of_bits(Rewrite *rw, UOp *n, UOp *m);
 UOp *dot_of_words(Rewrite *rw, UOp *dot);
 UOp *lookup_of_words(Rewrite *rw, UOp *lookup);

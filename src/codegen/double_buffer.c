@@ -1,25 +1,29 @@
-/* double_buffer.c: DOUBLE_BUFFER, copies some blocks ahead. In: a loop over blocks, each of which fills shared
- * memory and then reads it. Out: n memories, which blocks take in turn: while one block is computed, a later
- * one is copied into another memory. With two:
+/* double_buffer.c: DOUBLE_BUFFER, which copies some blocks ahead. In: a loop over blocks, each of which
+ * fills shared memory and then reads it. Out: n memories, which blocks use in turn: while one block is
+ * computed, a later one is copied into another memory. With two memories a and b:
  *
- *   fill a with block 0; for each pair of blocks 2t, 2t + 1: fill b with the second, compute the first from
- * a, fill a with the one after the pair, compute the second from b; an odd block that is left from a.
+ *   fill a with block 0
+ *   for each pair of blocks 2t, 2t + 1:
+ *     fill b with the second, compute the first from a
+ *     fill a with the first block of the next pair, compute the second from b
+ *   compute an odd last block from a
  *
- * Each memory is filled while others are read, so there is one barrier a block instead of two (gpu.c finds
- * them), and a device that copies by itself (renderer/cuda_text.c) has the time of a block for it. Of three
- * memories and more copies of later blocks may still be under way when threads meet: such barriers are made
- * here, and say how many. Units that read shared memory by themselves may then be at work, too, on the block
- * before: of four memories and more the one that is filled is that of two blocks before. */
+ * Each memory is filled while another is read, so there is one barrier a block instead of two (gpu.c finds
+ * where), and a device with asynchronous copies (renderer/cuda_text.c) has the time of a block for a copy.
+ * With three or more memories, copies of later blocks may still be under way at a barrier; such barriers
+ * are made here and carry the number of these copies. Matrix units that read shared memory by themselves
+ * may then also still be at work on the block before. So with four or more memories and such units, the
+ * memory that is filled is that of two blocks before. */
 #include "codegen/split.h"
 
 typedef struct Pipe {
   Kernel *k;
   UOp *loop;
   UOpVec fills;
-  UOpVec memory; /* n for each of them, one after another */
-  int n, ahead;  /* memories; a block is copied so many blocks ahead */
-  bool late;     /* products of one block are under way while the next begins */
-  UOp *rest;     /* what reads, as a SINK */
+  UOpVec memory; /* n for each fill, one after another */
+  int n, ahead;  /* the number of memories; how many blocks ahead a block is copied */
+  bool late;     /* products of one block are still under way when the next begins */
+  UOp *rest;     /* the statements that read, as a SINK */
   const char *why;
 } Pipe;
 
@@ -28,7 +32,7 @@ static bool cannot(Pipe *p, const char *why) {
   return false;
 }
 
-/* What the loop fills, and the rest: fills come first. */
+/* Separates the loop's fills, which come first, from the rest. */
 static bool take_apart(Pipe *p) {
   Kernel *k = p->k;
   UOpVec rest = {0};
@@ -53,7 +57,7 @@ static bool take_apart(Pipe *p) {
   return p->rest != NULL;
 }
 
-/* A copy of u for block `at`, in the memories of number `which`. */
+/* Returns a copy of u for block `at`, which uses memory number `which`. */
 static UOp *of_block(Pipe *p, UOp *u, UOp *at, int which) {
   UOpVec from = {0}, to = {0};
   UOp *range = p->loop->src[0];
@@ -66,7 +70,7 @@ static UOp *of_block(Pipe *p, UOp *u, UOp *at, int which) {
   return r;
 }
 
-/* What is stored at a place and what is read for it, where `valid` holds. */
+/* Returns a fill whose store and read are gated by `valid`. */
 static UOp *gated(Kernel *k, UOp *loop, UOp *valid) {
   UOp *store = loop->src[1], *to = index_gated(k, store->src[0], valid);
   UOp *value = to ? index_gated(k, store->src[1], valid) : NULL;
@@ -92,7 +96,7 @@ static bool rest_put(Pipe *p, UOp *at, int which, UOpVec *out) {
   return ok;
 }
 
-/* Of two memories gpu.c finds where threads must meet. */
+/* Adds a barrier. With two memories none is needed here, because gpu.c finds where threads must meet. */
 static bool meeting_put(Pipe *p, UOpVec *out) {
   Kernel *k = p->k;
   UOp *keep[2] = {num(k, p->ahead - 1), num(k, p->late)};
@@ -100,7 +104,8 @@ static bool meeting_put(Pipe *p, UOpVec *out) {
   return p->n == 2 || (b && vec_push(k->mem, out, b));
 }
 
-/* One block of n, of which the first is `first`, the last one that is ever filled here `last`. */
+/* Writes block `which` of the n blocks that begin at block `first`, and the fill for a later block. last:
+ * the last block that this fill is ever for; the fill is gated if that is past the end. */
 static bool block_put(Pipe *p, UOp *first, int which, int64_t last, UOpVec *out) {
   Kernel *k = p->k;
   int64_t blocks = p->loop->src[0]->src[0]->arg.v.i;
@@ -151,7 +156,7 @@ bool opt_double_buffer(Kernel *k, const Opt *o, const char **why) {
   if (ok && (!p.loop || !is_const(p.loop->src[0]->src[0]) || p.loop->src[0]->src[0]->arg.v.i < o->n))
     ok = cannot(&p, "no loop over so many blocks of it or more");
   ok = ok && take_apart(&p);
-  p.late = ok && p.n >= LATE && has_groups(k, p.rest); /* they may be at work when threads go on */
+  p.late = ok && p.n >= LATE && has_groups(k, p.rest); /* the units may still be at work when threads go on */
   p.ahead = p.n - 1 - p.late;
   int64_t used = ok ? nest_local_bytes(k, k->sink) : 0, more = 0;
   for (size_t i = 0; ok && i < p.memory.len; i += (size_t)p.n)

@@ -1,18 +1,18 @@
-/* expand.c: UPCAST, VEC, UNROLL and GROUP ranges -> vector nodes. In: a nest whose statements list expanded
- * ranges. Out: the same nest over loops alone: each statement once for every chunk of the ranges that it
- * lists, each value up to 16 lanes wide, each register of an axis as many registers as it has chunks; what is
- * read is a LOAD.
+/* expand.c: UPCAST, VEC, UNROLL and GROUP ranges -> vector nodes. In: a nest whose statements list
+ * expanded ranges. Out: the same nest over loops alone. Each statement is written once for every chunk of
+ * the ranges it lists, each value is up to 16 lanes wide, a register with axes becomes one register per
+ * chunk, and a read becomes a LOAD.
  *
- * A scalar range of n gives n chunks of one value. A VEC or GROUP range gives chunks of 16, 8, 4, 2, 1 lanes.
- * Index arithmetic is scalar: it is made per lane, and a load whose lanes have consecutive addresses is one
- * vector load; equal addresses one scalar load. Nothing is scalarised and rejoined. Statement by statement, a
- * value is found by (node, chunk of each range of the list below it). */
+ * A scalar range of n gives n chunks of one value. A VEC or GROUP range gives chunks of 16, 8, 4, 2 and 1
+ * lanes. Index arithmetic is scalar and made per lane. A load whose lanes have consecutive addresses is
+ * one vector load; if the addresses are equal, it is one scalar load. Nothing is split into scalars and
+ * joined again. Within a statement, a value is found by its node and the chunk of each range below it. */
 #include "codegen/expand.h"
 #include "uop/matrix.h"
 #include <stdlib.h>
 #include <string.h>
 
-static bool scalar_domain(const Exp *x, const UOp *u) { /* index arithmetic and comparisons of it */
+static bool scalar_domain(const Exp *x, const UOp *u) { /* whether u is index arithmetic or compares it */
   if (u->dtype == DT_INDEX) return true;
   if (u->dtype != DT_BOOL || !u->nsrc || !op_is_alu((Ops)u->op)) return false;
   for (int i = 0; i < u->nsrc; i++)
@@ -38,7 +38,6 @@ static uint32_t offset_of(const Exp *x, uint64_t mask, bool per_lane, const int 
 
 UOp *simple(Exp *x, UOp *u) { return uop_simplify_top(x->k->st, x->k->mem, u); }
 
-/* Chunk numbers and a lane -> positions. */
 void positions(const Exp *x, const int *chunk, int lane, int *pos) {
   for (int i = 0; i < x->n; i++)
     pos[i] = x->r[i].chunk[chunk[i]].off + (x->r[i].vec ? lane : 0);
@@ -55,7 +54,7 @@ UOp *splat(Exp *x, UOp *u, int lanes) {
   return uop_new(x->k->st, OPS_VECTORIZE, (DType)u->dtype, lanes, 1, &u, ARG0);
 }
 
-static UOp *pack(Exp *x, UOp **lane, int n) { /* equal lanes: one scalar, left to the reader to repeat */
+static UOp *pack(Exp *x, UOp **lane, int n) { /* equal lanes: one scalar, which its reader repeats */
   bool same = true;
   for (int i = 1; i < n; i++)
     same &= lane[i] == lane[0];
@@ -70,9 +69,9 @@ UOp *shuffle(Exp *x, UOp *a, UOp *b, int n, const int64_t *lane) {
   return from ? UNEW(x->k->st, OPS_SHUFFLEVECTOR, (DType)a->dtype, n, (Arg){.ints = from}, a, b) : NULL;
 }
 
-/* ---- conditions on loops that are lanes: one comparison of vectors */
-/* a < b where a - b is d at the first lane and grows by `by` along them: by * lane < -d, in i32. NULL: not
- * so, or it is known. */
+/* ---- conditions on loops that are lanes become one comparison of vectors */
+/* a < b, where a - b is d at the first lane and grows by `by` from lane to lane: by * lane < -d, in i32.
+ * NULL: it is not of that form, or its value is known. */
 static UOp *mask_less(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   UOpStore *st = x->k->st;
   UOp *lane[64];
@@ -106,14 +105,14 @@ static UOp *mask_value(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   for (int i = 0; i < 2; i++) {
     UOp *s = u->src[i];
     src[i] = is_const(s) ? s : chunk_value(x, s, chunk);
-    if (!src[i] || (is_const(src[i]) && !is_const(s))) return NULL; /* known: the lanes fold it */
+    if (!src[i] || (is_const(src[i]) && !is_const(s))) return NULL; /* known: folded lane by lane */
     if (!(src[i] = splat(x, src[i], lanes))) return NULL;
   }
   return UNEW(x->k->st, (Ops)u->op, DT_BOOL, lanes, ARG0, src[0], src[1]);
 }
 
-/* A loop's number as integers: that of the first lane, and how far each lane is from it. NULL: not so, or it
- * is known. */
+/* A loop's number as integers: that of the first lane, plus the distance of each lane from it. NULL: it is
+ * not of that form, or its value is known. */
 static UOp *number_value(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   UOpStore *st = x->k->st;
   DType d = (DType)u->dtype;
@@ -132,7 +131,7 @@ static UOp *number_value(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   return uop_alu2(st, OPS_ADD, splat(x, uop_cast(st, first, d), lanes), along);
 }
 
-/* Data value of u for these chunks; may come back scalar when its lanes are equal. */
+/* The value of u as data for these chunks. It may be a scalar if its lanes are equal. */
 UOp *chunk_value(Exp *x, UOp *u, const int *chunk) {
   const Val *v = &x->val[u->id];
   if (!v->per_lane) return v->at[offset_of(x, v->mask, false, chunk)];
@@ -147,7 +146,7 @@ UOp *chunk_value(Exp *x, UOp *u, const int *chunk) {
   return pack(x, lane, lanes);
 }
 
-/* One lane of a value that is made in chunks: a loaded index, a mask. */
+/* One lane of a value that is made in chunks, such as a loaded index or a mask. */
 static UOp *data_lane(Exp *x, UOp *u, const int *pos) {
   const Val *s = &x->val[u->id];
   int chunk[MAX_EXP] = {0}, lane = 0;
@@ -165,7 +164,7 @@ UOp *gate_lane(Exp *x, UOp *u, const int *pos) {
   return x->val[u->id].per_lane || is_const(u) ? lane_value(x, u, pos) : data_lane(x, u, pos);
 }
 
-static UOp *lane_make(Exp *x, UOp *u, const int *pos) { /* its scalar-domain sources are made */
+static UOp *lane_make(Exp *x, UOp *u, const int *pos) { /* needs the lanes of its index arithmetic sources */
   UOpStore *st = x->k->st;
   UOp *src[64];
   if (u->op == OPS_RANGE) {
@@ -187,9 +186,8 @@ static UOp *lane_make(Exp *x, UOp *u, const int *pos) { /* its scalar-domain sou
   return simple(x, uop_new(st, (Ops)u->op, (DType)u->dtype, 1, u->nsrc, src, u->arg));
 }
 
-/* Most index arithmetic is a sum over the expanded ranges, and so a constant past a part that all lanes
- * share.
- */
+/* Most index arithmetic is a linear sum over the expanded ranges: a part that all lanes share plus a
+ * constant. */
 static const LinearIn *sum_of(Exp *x, UOp *u) {
   Val *v = &x->val[u->id];
   if (v->asked) return v->sum;
@@ -247,7 +245,7 @@ static Along along(Exp *x, UOp *index, int vec) {
   return moves_evenly(x->k, flat, r, &by) && by == 1 ? LANES_NEXT : LANES_OTHER;
 }
 
-static UOp *tree(Exp *x, Ops op, UOp **v, int n) { /* pairwise, the order fixed by the shape alone */
+static UOp *tree(Exp *x, Ops op, UOp **v, int n) { /* pairwise, in an order that only depends on n */
   for (; n > 1; n = (n + 1) / 2)
     for (int i = 0; i < n / 2; i++) {
       int j = i + (n + 1) / 2;
@@ -265,7 +263,9 @@ static UOp *horizontal(Exp *x, Ops op, UOp *v) {
   return v;
 }
 
-static bool next(const Exp *x, uint64_t mask, bool per_lane, int *at) { /* odometer, last range fastest */
+static bool next(const Exp *x, uint64_t mask, bool per_lane,
+                 /* Counts like an odometer: the last range is the fastest. */
+                 int *at) {
   for (int i = x->n - 1; i >= 0; i--) {
     if (!(mask >> i & 1)) continue;
     if (++at[i] < count_of(x, i, per_lane)) return true;
@@ -274,7 +274,7 @@ static bool next(const Exp *x, uint64_t mask, bool per_lane, int *at) { /* odome
   return false;
 }
 
-/* ---- registers: one for each chunk of the ranges that an INDEX moves along */
+/* ---- registers: one for each chunk of the ranges along which an INDEX moves */
 static bool reg_place(Exp *x, UOp *index, const int *chunk, int lane, int64_t *flat) {
   UOp *reg = index->src[0];
   int pos[MAX_EXP];
@@ -294,7 +294,8 @@ static bool index_moves(const Exp *x, const UOp *index, int range) {
   return false;
 }
 
-/* The register behind an INDEX for these chunks. The first statement that writes it says how wide it is. */
+/* The register of an INDEX for these chunks. The first statement that writes it decides its width. NULL:
+ * failed, for example because the width differs. */
 UOp *reg_piece(Exp *x, UOp *index, const int *chunk) {
   UOp *reg = index->src[0];
   int64_t flat;
@@ -314,8 +315,8 @@ UOp *reg_piece(Exp *x, UOp *index, const int *chunk) {
 }
 
 /* ---- values */
-/* The INDEX of u, where u chooses a constant, *other, wherever that INDEX' gate is false: then the load
- * has the constant, and nothing is chosen after it. NULL: u is no such choice. */
+/* If u is a WHERE that chooses a constant, *other, wherever the gate of an INDEX is false, returns that
+ * INDEX: the load then gives the constant, and no choice is needed after it. Otherwise returns NULL. */
 static UOp *gated_load(const UOp *u, UOp **other) {
   UOp *index = u->op == OPS_WHERE ? u->src[1] : NULL;
   bool fits = index && index->op == OPS_INDEX && index->arg.i && index->src[0]->op != OPS_DEFINE_REG &&
@@ -333,8 +334,8 @@ static bool expand_node(Exp *x, UOp *u) {
   for (int i = 0; i < u->nsrc; i++)
     v->mask |= x->val[u->src[i]->id].mask;
   v->per_lane = scalar_domain(x, u);
-  if (v->per_lane || u->op == OPS_DEFINE_REG) return true; /* made lane by lane, as asked for */
-  if (u->op == OPS_WMMA) return true;                      /* made with the register that it is added to */
+  if (v->per_lane || u->op == OPS_DEFINE_REG) return true; /* made lane by lane, when needed */
+  if (u->op == OPS_WMMA) return true;                      /* made together with its accumulator */
   v->count = total(x, v->mask, false);
   v->at = arena_array(&x->arena, UOp *, v->count);
   if (!v->at) return false;
@@ -372,7 +373,8 @@ static bool expand_node(Exp *x, UOp *u) {
 }
 
 /* ---- statements */
-/* How many lanes one store can take: all groups of so many are neighbours behind one gate. */
+/* The number of lanes that one store can write: each group of that many lanes is contiguous and has one
+ * gate. */
 
 static int neighbours(Exp *x, UOp *const *addr, UOp *const *gate, int lanes) {
   int n = lanes;
@@ -408,17 +410,19 @@ static bool write_memory(Exp *x, UOp *u, const int *at, int vec, Along way, UOpV
   return true;
 }
 
-/* ---- relane: a tile whose lanes stand apart in memory, where one of its scalar ranges is contiguous: n
- * vectors of n lanes are transposed in registers; of lanes that stand together in words, words are; and where
- * words are as long as the scalar range, lane by lane its values alternate */
+/* ---- relane: stores of a tile whose lanes are apart in memory while one of its scalar ranges is
+ * contiguous. n vectors of n lanes are transposed in registers. If lanes are contiguous in words, words
+ * are transposed. If the values of the scalar range fill the gap between two lanes, the vectors are
+ * interleaved. */
 typedef enum Relane { RELANE_NONE, RELANE_WORDS, RELANE_ALTERNATE } Relane;
 
 typedef struct Relaned {
   Relane how;
-  int scalar, word; /* the range; lanes that stand together: 1, 2 or 4 */
+  int scalar, word; /* the scalar range; contiguous lanes (ALTERNATE: its values): 1, 2 or 4 */
 } Relaned;
 
-/* a, or with `second` b, after the odd blocks of a changed places with the even ones of b. */
+/* The odd blocks of a change places with the even blocks of b. Returns the new a, or with `second` the new
+ * b. */
 static UOp *exchanged(Exp *x, UOp *a, UOp *b, int block, int second) {
   int64_t lane[MAX_VECTOR];
   for (int l = 0; l < a->lanes; l++) {
@@ -428,7 +432,7 @@ static UOp *exchanged(Exp *x, UOp *a, UOp *b, int block, int second) {
   return shuffle(x, a, b, a->lanes, lane);
 }
 
-/* v[i]: row i, of n words. */
+/* Transposes n rows v[i] of n words each. */
 static bool transpose(Exp *x, UOp **v, int n, int word) {
   for (int block = 1; block < n; block *= 2)
     for (int i = 0; i < n; i++) {
@@ -441,7 +445,8 @@ static bool transpose(Exp *x, UOp **v, int n, int word) {
   return true;
 }
 
-/* The lanes of a word of 32 bits, if those of a whole vector stand together so; 0: they do not. */
+/* The number of lanes in a word of 32 bits if all lanes of a vector are contiguous within words; 0: they
+ * are not. */
 static int words_of(Exp *x, UOp *index, int vec) {
   int64_t first[MAX_VECTOR];
   int lanes = x->r[vec].chunk[0].lanes, pos[MAX_EXP], word = 1, chunk[MAX_EXP] = {0};
@@ -461,14 +466,14 @@ static int words_of(Exp *x, UOp *index, int vec) {
   return word * dtype_size((DType)index->dtype) == WORD ? word : 0;
 }
 
-/* Whether what scalar range e gives fills a word of 32 bits for each lane. */
+/* Whether the values of scalar range e fill a word of 32 bits for each lane. */
 static bool alternates(Exp *x, UOp *index, int vec, int e) {
   int64_t by;
   return x->r[e].n * dtype_size((DType)index->dtype) == WORD && x->r[e].n > 1 &&
          moves_evenly(x->k, index->src[1], x->r[vec].r, &by) && by == x->r[e].n;
 }
 
-/* The scalar range of the list along which the address moves by a word. */
+/* Finds the scalar range along which the address moves by a word, and how to use it. */
 static Relaned relaned_by(Exp *x, UOp *index, int vec) {
   Relaned none = {RELANE_NONE, -1, 1};
   int64_t by;
@@ -488,7 +493,7 @@ static Relaned relaned_by(Exp *x, UOp *index, int vec) {
   return none;
 }
 
-/* The first n lanes of v. */
+/* Stores the first n lanes of v at place `at`. */
 static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n, UOpVec *out) {
   UOpStore *st = x->k->st;
   for (int done = 0, piece = v->lanes; done < n; piece /= 2) {
@@ -504,7 +509,8 @@ static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n, UOpVec *ou
   return true;
 }
 
-/* One chunk of lanes over all of the scalar range, in groups of as many as it has words. */
+/* Writes one chunk of lanes for the whole scalar range, in groups of as many iterations as the chunk has
+ * words. */
 static bool write_relaned(Exp *x, UOp *u, const int *chunk, int vec, const Relaned *how, UOpVec *out) {
   UOp *index = u->src[0], *v[64];
   int lanes = x->r[vec].chunk[chunk[vec]].lanes, words = lanes / how->word, scalar = how->scalar;
@@ -527,7 +533,7 @@ static bool write_relaned(Exp *x, UOp *u, const int *chunk, int vec, const Relan
   return true;
 }
 
-/* Lanes of two vectors by turns, `run` at a time. */
+/* Interleaves the lanes of two vectors, `run` lanes of each in turn. */
 static UOp *alternate(Exp *x, UOp *a, UOp *b, int run) {
   int64_t lane[MAX_VECTOR];
   if (a->lanes == 1) return UNEW(x->k->st, OPS_VECTORIZE, (DType)a->dtype, 2, ARG0, a, b);
@@ -536,7 +542,7 @@ static UOp *alternate(Exp *x, UOp *a, UOp *b, int run) {
   return shuffle(x, a, b, 2 * a->lanes, lane);
 }
 
-/* One chunk of lanes: element by element what the scalar range gives. */
+/* Writes one chunk of lanes: for each lane, the values of the scalar range one after another. */
 static bool write_alternating(Exp *x, UOp *u, const int *chunk, int vec, const Relaned *how, UOpVec *out) {
   UOp *v[4];
   int lanes = x->r[vec].chunk[chunk[vec]].lanes, n = how->word, at[MAX_EXP], pos[MAX_EXP];
@@ -554,10 +560,10 @@ static bool write_alternating(Exp *x, UOp *u, const int *chunk, int vec, const R
   return place && write_pieces(x, u->src[0]->src[0], place, v[0], n * lanes, out);
 }
 
-/* What a register takes in over the ranges `group`, which it does not move along: chunks of equal width join
- * lane by lane, by a tree, then the lanes of what they gave, then what is left. */
+/* The value that a register adds up over the ranges `group`, along which it does not move. Chunks of equal
+ * width are combined lane by lane in a tree, then the lanes of the result are combined, then what is left. */
 static UOp *joined(Exp *x, Ops op, UOp *value, uint64_t group, int *at) {
-  UOp *part[80], *r = NULL; /* 1024 lanes at most (opts.c), the last vectors narrower */
+  UOp *part[80], *r = NULL; /* at most 1024 lanes (opts.c); the last vectors are narrower */
   int n = 0, whole = 0;
   do {
     int vec = vec_of(x, group), lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
@@ -616,7 +622,7 @@ static bool expand_statement(Exp *x, UOp *u, UOpVec *out) {
       if (!write_relaned(x, u, at, vec, &how, out)) return false;
       continue;
     }
-    if (scalar >= 0) { /* one word: its rows as they are */
+    if (scalar >= 0) { /* only one word: its rows are stored as they are */
       for (at[scalar] = 0; at[scalar] < x->r[scalar].n; at[scalar]++)
         if (!write_memory(x, u, at, vec, way, out)) return false;
       at[scalar] = 0;
@@ -635,7 +641,7 @@ static bool list_range(Exp *x, UOp *range) {
       (ExpRange){.r = range, .n = (int)range->src[0]->arg.v.i, .vec = type == AXIS_VEC || type == AXIS_GROUP};
   r->chunk = arena_array(&x->arena, Chunk, r->n + 1);
   if (!r->chunk) return false;
-  /* one by one, float4, or what a compiler splits well */
+  /* 1: no vectors; 4: float4; 16: a width that a compiler splits well */
   int widest = !x->k->ren || x->k->ren->vec_bytes >= 32 ? 16 : x->k->ren->vec_bytes > 1 ? 4 : 1;
   for (int at = 0; at < r->n;) {
     int lanes = !r->vec ? 1 : range->arg.range.of == LANES_OF_COPY ? r->n : widest;
@@ -647,8 +653,8 @@ static bool list_range(Exp *x, UOp *range) {
   return true;
 }
 
-/* UNROLL outside, so that steps of one register stand apart; lanes inside, so that a scalar that they share
- * dies after its row. */
+/* Lists UNROLL ranges outermost, so that the steps of one register are far apart, and lanes innermost, so
+ * that a scalar that they share is dead after its row. */
 static bool list_ranges(Exp *x, const UOp *u) {
   static const AxisType order[] = {AXIS_UNROLL, AXIS_UPCAST, AXIS_VEC, AXIS_GROUP};
   x->n = 0;
@@ -666,7 +672,7 @@ static bool statement_expanded(Exp *x, UOp *u, UOpVec *out) {
   UOp *index = u->src[0], *root[MAX_AXES + 3];
   int n = index->nsrc;
   if (NEVER(n + 1 > (int)TG_COUNT(root))) return false;
-  /* of where it writes to, the address alone: that is no load, unless the value reads it */
+  /* of the place written to, only the address is expanded: the place is a load only if the value reads it */
   memcpy(root, index->src, (size_t)n * sizeof *root);
   root[n] = u->src[1];
   x->order.len = 0;
@@ -678,7 +684,7 @@ static bool statement_expanded(Exp *x, UOp *u, UOpVec *out) {
   return ok;
 }
 
-static UOp *tree_expanded(Exp *x, UOp *u) { /* of a LOOP or SINK */
+static UOp *tree_expanded(Exp *x, UOp *u) { /* u is a LOOP or SINK */
   UOpVec body = {0};
   bool ok = u->op == OPS_SINK || vec_push(x->k->mem, &body, u->src[0]);
   for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {

@@ -1,7 +1,7 @@
-/* expand_loads.c: what is read, for a chunk of each range. In: an INDEX of a statement that is expanded.
- * Out: one scalar that all lanes share, one vector, vectors whose lanes are then taken out by shuffles, or a
- * LOAD for each lane. The one key fact: a vector reads nothing that none of its lanes reads, or what is known
- * to lie inside the memory. */
+/* expand_loads.c: loads for a chunk of each range. In: an INDEX of a statement that is being expanded.
+ * Out: one scalar that all lanes share, one vector, vectors from which shuffles take the lanes, or a LOAD
+ * for each lane. The one key fact: a vector load reads only elements that some lane reads, or that are
+ * known to be inside the memory. */
 #include "codegen/expand.h"
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@ static UOp *without_const(UOp *u, int64_t *c) {
   return is_const(u) ? NULL : u->op == OPS_ADD && is_const(u->src[1]) ? u->src[0] : u;
 }
 
-/* *n: how far place b is behind place a. False: not known. */
+/* *n: how many elements place b is past place a. Returns false if that is not known. */
 static bool distance(Exp *x, UOp *b, UOp *a, int64_t *n) {
   int64_t ca, cb;
   bool alike = without_const(a, &ca) == without_const(b, &cb);
@@ -24,8 +24,8 @@ bool is_past(Exp *x, UOp *b, UOp *a, int n) {
   return distance(x, b, a, &by) && by == n;
 }
 
-/* A table of 16 bytes by bytes that are data and below 16: the table is a vector, and one instruction takes
- * its lanes. NULL: not such a read, or out of memory. */
+/* A read of a table of 16 bytes at indices that are data, bytes below 16: the table is loaded as a vector,
+ * and one instruction selects its lanes. NULL: it is no such read, or out of memory. */
 static UOp *make_lookup(Exp *x, UOp *index, const int *chunk, int lanes) {
   UOpStore *st = x->k->st;
   UOp *at = index->src[1], *table = index->src[0];
@@ -41,9 +41,9 @@ static UOp *make_lookup(Exp *x, UOp *index, const int *chunk, int lanes) {
   return uop_new(st, OPS_LOOKUP, (DType)index->dtype, lanes, 2, (UOp *[]){v, by}, ARG0);
 }
 
-static bool is_zero(const UOp *u) { return !u->arg.v.i; } /* and no -0.0 */
+static bool is_zero(const UOp *u) { return !u->arg.v.i; } /* false for -0.0 */
 
-/* Lanes of the memory from a place on, or `other` where a gate is false. gate NULL: there is none. */
+/* `lanes` lanes of the memory from place `at` on, or `other` where a gate is false. gate NULL: none. */
 static UOp *load_at(Exp *x, UOp *memory, UOp *at, UOp *gate, UOp *other, int lanes) {
   UOpStore *st = x->k->st;
   UOp *src[3] = {memory, at, gate};
@@ -53,32 +53,32 @@ static UOp *load_at(Exp *x, UOp *memory, UOp *at, UOp *gate, UOp *other, int lan
   return uop_new(st, OPS_LOAD, (DType)memory->dtype, lanes, asks ? 2 : 1, of, ARG0);
 }
 
-/* Lanes from .. to of a load, all near each other. It is known that the other lanes are not read: they are
- * `other`. */
+/* The lanes from .. to of a load, which are all near each other. The other lanes are known not to be read:
+ * they are `other`. */
 typedef struct Near {
   int from, to;
-  int64_t place[MAX_VECTOR], span; /* place[l]: elements behind the first that is read, of `span` */
+  int64_t place[MAX_VECTOR], span; /* place[l]: elements past `first`; all are within `span` */
   UOp *first, *other;
-  UOp *gate;      /* what the gates of all of them ask; NULL: nothing */
-  bool masked;    /* some ask more: what is read for all is chosen lane by lane */
-  Clauses shared; /* then, of the gate */
+  UOp *gate;      /* the common part of all their gates; NULL: nothing */
+  bool masked;    /* some gates are stricter: after the load, lanes are chosen one by one */
+  Clauses shared; /* if masked: the clauses of `gate` */
 } Near;
 
-/* A vector that begins `past` elements after the first that is read. */
+/* A vector that begins `past` elements after r->first. */
 static UOp *vector_at(Exp *x, UOp *memory, const Near *r, int64_t past, int lanes) {
   UOp *at = r->first;
   if (past) at = simple(x, uop_alu2(x->k->st, OPS_ADD, at, uop_index_const(x->k->st, past)));
   return load_at(x, memory, at, r->gate, r->other, lanes);
 }
 
-/* None where there is no gate, or a constant. */
+/* The clauses of a gate; none if there is no gate or it is a constant. */
 static Clauses lane_clauses(UOp *gate) {
   Clauses c = {0};
   if (gate && !is_const(gate)) c.n = gate_clauses(gate, c.at);
   return c;
 }
 
-/* Of the clauses that all lanes' gates had so far, those that this one has, too. */
+/* Removes from *shared the clauses that this gate does not have. */
 static void keep_shared(Clauses *shared, UOp *gate) {
   Clauses own = lane_clauses(gate), both = {0};
   for (int i = 0; i < shared->n; i++)
@@ -86,7 +86,7 @@ static void keep_shared(Clauses *shared, UOp *gate) {
   *shared = both;
 }
 
-/* Whether lanes at[] are such. gate[0] NULL: they have no gates. */
+/* Whether the lanes at places at[] are near each other, and how. gate[0] NULL: they have no gates. */
 static bool are_near(Exp *x, UOp *const *at, UOp *const *gate, UOp *other, int lanes, Near *r) {
   bool vectors = x->k->ren && x->k->ren->vec_bytes >= 32 && lanes >= 4 && !(lanes & (lanes - 1));
   int64_t least = 0, most = 0;
@@ -116,13 +116,13 @@ static bool are_near(Exp *x, UOp *const *at, UOp *const *gate, UOp *other, int l
   return true;
 }
 
-/* Whether so many elements, `past` elements after a place, lie in the memory wherever the gate holds. */
+/* Whether `lanes` elements, `past` elements after a place, are inside the memory wherever the gate holds. */
 static bool is_inside(Exp *x, UOp *memory, UOp *at, int64_t past, UOp *gate, int64_t lanes) {
   UOp *from = simple(x, uop_alu2(x->k->st, OPS_ADD, at, uop_index_const(x->k->st, past)));
   return from && uop_within(from, gate, memory->arg.param.nelem - lanes + 1);
 }
 
-/* Lanes of v that are none of these are the other value. */
+/* v with `other` in the lanes outside from .. to. */
 static UOp *only_near(Exp *x, UOp *v, int lanes, const Near *r) {
   int64_t lane[MAX_VECTOR];
   UOp *other = v ? splat(x, r->other, lanes) : NULL;
@@ -131,8 +131,8 @@ static UOp *only_near(Exp *x, UOp *v, int lanes, const Near *r) {
   return other ? shuffle(x, v, other, lanes, lane) : NULL;
 }
 
-/* Lanes that span less than a vector: two shorter ones, of which one begins with them and one ends with
- * them. */
+/* Loads lanes that span less than a vector by two shorter vectors: one begins at the first element of the
+ * span, and one ends at the last. */
 static UOp *short_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   int64_t lane[MAX_VECTOR] = {0}, n = 1;
   while (2 * n <= r->span)
@@ -144,9 +144,10 @@ static UOp *short_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   return begin && end ? only_near(x, shuffle(x, begin, end, lanes, lane), lanes, r) : NULL;
 }
 
-/* Lanes near each other: the vectors that all of them lie in, of which shuffles take the lanes. The last
- * vector ends with the last element, so that nothing else is read. Where these are fewer than a vector, it
- * is one that stands inside the memory, or two shorter ones. NULL: out of memory. */
+/* Loads lanes near each other: loads the vectors that contain all of them, and takes the lanes by
+ * shuffles. The last vector ends with the last element, so that nothing else is read. If the span is
+ * shorter than a vector, one vector that is inside the memory is loaded, or two shorter ones. NULL: out of
+ * memory. */
 static UOp *near_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   int64_t parts = (r->span + lanes - 1) / lanes, lane[MAX_VECTOR], back = 0;
   bool whole = r->from == 0 && r->to == lanes - 1;
@@ -172,8 +173,8 @@ static UOp *near_load(Exp *x, UOp *memory, int lanes, const Near *r) {
   return whole || !all ? all : only_near(x, all, lanes, r);
 }
 
-/* The lanes of v where their gates hold, and the constant where they do not. What all gates ask was the
- * gate of v as a whole. */
+/* The lanes of v where their gates hold, and the constant where they do not. The common clauses need no
+ * test, because they were the gate of the whole load. */
 static UOp *chosen(Exp *x, UOp *gate, UOp *v, const Near *r, const int *chunk) {
   Clauses all = lane_clauses(gate);
   UOp *mask = NULL, *other = splat(x, r->other, v->lanes);

@@ -1,7 +1,7 @@
-/* expand_units.c: statements of matrix units, expanded. In: ACC or STORE of a WMMA, whose operands have
- * ranges of their own. Out: the unit's instruction on the vectors of a thread's fragments, which are rows of
- * shared memory read together where they lie so; or, on a CPU, on blocks of memory by where they begin and
- * how far their rows are apart. */
+/* expand_units.c: expands statements of matrix units. In: an ACC or STORE of a WMMA, whose operands have
+ * ranges of their own. Out: the unit's instruction on the vectors of a thread's fragments. Fragments that
+ * are rows of shared memory are read together. On a CPU the operands are blocks of memory instead, given
+ * by their beginning and the distance of their rows. */
 #include "codegen/expand.h"
 #include "uop/matrix.h"
 #include <string.h>
@@ -11,7 +11,7 @@ bool is_fragment(const ExpRange *r) {
   return r->r->arg.range.of == FRAGMENT_OF_A || r->r->arg.range.of == FRAGMENT_OF_B;
 }
 
-/* The vectors of a thread's fragment of an operand, in order. */
+/* Writes to out[] the vectors of a thread's fragment of an operand, in order. */
 static bool fragment(Exp *x, UOp *value, RangeOf whose, const MatrixOperand *o, const int *chunk, UOp **out) {
   int at[MAX_EXP], vector = -1;
   memcpy(at, chunk, sizeof at);
@@ -24,21 +24,22 @@ static bool fragment(Exp *x, UOp *value, RangeOf whose, const MatrixOperand *o, 
   return true;
 }
 
-/* ---- fragments read by rows: the 32 threads of a warp name 16 bytes of shared memory each, and the unit
- * that loads distributes them out (FRAGMENT) */
+/* ---- fragments read by rows: each of the 32 threads of a warp names 16 bytes of shared memory, and the
+ * instruction that loads them distributes them to the threads (FRAGMENT) */
 enum { MOST_VECTORS = 16, ROWS = 8 };
 
 typedef struct Rows {
   Exp *x;
   UOp *thread;         /* the thread's number in its warp */
-  UOp *memory, *first; /* where element 0 of word 0 of thread 0 is */
-  int64_t pitch;       /* from row to row */
-  bool turned;         /* neighbours of a word are of neighbouring rows */
-  int64_t word[4];     /* how far word i is from word 0 */
+  UOp *memory, *first; /* the place of element 0 of word 0 of thread 0 */
+  int64_t pitch;       /* elements from one row to the next */
+  bool turned;         /* neighbours in a word are in neighbouring rows */
+  int64_t word[4];     /* elements from word 0 to word i */
   int nword, together;
 } Rows;
 
-/* The load of element j of word i. NULL: it is none from shared memory. */
+/* The INDEX that element j of a word is loaded from; the element is *lane elements past it. NULL: it is
+ * not loaded from shared memory. */
 static UOp *load_of(UOp *word, int j, int64_t *lane) {
   UOp *v = word;
   *lane = j;
@@ -50,21 +51,21 @@ static UOp *load_of(UOp *word, int j, int64_t *lane) {
   return v->src[0]->src[0]->op == OPS_DEFINE_LOCAL ? v->src[0] : NULL;
 }
 
-/* How far b is from a, the same everywhere. */
+/* *by: how far b is past a. Returns false if that is not constant. */
 static bool apart(Kernel *k, UOp *a, UOp *b, int64_t *by) {
   UOp *d = ix(k, OPS_SUB, b, a);
   if (d && is_const(d)) *by = d->arg.v.i;
   return d && is_const(d);
 }
 
-/* A place where thread t is. */
+/* The place `at` for thread number t. */
 static UOp *in_thread(const Rows *r, UOp *at, int t) {
   Kernel *k = r->x->k;
   UOp *number = num(k, t);
   return number ? simp(k, kernel_with(k, at, 1, (UOp **)&r->thread, &number)) : NULL;
 }
 
-static UOp *thread_in(Kernel *k, UOp *at) { /* the axis that is one warp */
+static UOp *thread_in(Kernel *k, UOp *at) { /* the index of the block's axis that is one warp */
   UOpVec order = {0};
   UOp *thread = NULL;
   bool ok = kernel_nodes(k, at, &order);
@@ -77,10 +78,9 @@ static UOp *thread_in(Kernel *k, UOp *at) { /* the axis that is one warp */
   return thread;
 }
 
-/* Whether the words lie so that rows of eight hold them: element j of word i of thread t is at word[i] +
- * pitch * (t / 4) + 2 * (t % 4) + j, for two elements in a word; or turned, at word[i] + pitch * (2 * (t % 4)
- * + j)
- * + t / 4. */
+/* Whether the words are laid out so that rows of eight contain them. For two elements in a word, element j
+ * of word i of thread t is at word[i] + pitch * (t / 4) + 2 * (t % 4) + j; or, if turned, at word[i] +
+ * pitch * (2 * (t % 4) + j) + t / 4. */
 static bool rows_found(Rows *r, UOp *const *words) {
   Kernel *k = r->x->k;
   int64_t lane, by, size = (int64_t)dtype_size((DType)words[0]->dtype), row = MATRIX_ROW_BYTES / size;
@@ -115,7 +115,7 @@ static bool rows_found(Rows *r, UOp *const *words) {
   return aligned && (r->nword < 4 || r->word[3] == r->word[1] + r->word[2]);
 }
 
-/* The words again, of rows that this thread names: thread 8 i + r has row r of word i's. */
+/* Replaces the words by a FRAGMENT of rows: thread 8 i + r names row r of word i. */
 static bool by_rows(Exp *x, UOp **words, int n, int together) {
   Kernel *k = x->k;
   Rows r = {.x = x, .nword = n, .together = together};
@@ -138,7 +138,7 @@ static bool by_rows(Exp *x, UOp **words, int n, int together) {
   return all != NULL;
 }
 
-/* Of a unit that reads shared memory by itself: where an operand of this step begins. */
+/* The beginning of an operand of this step, for a unit that reads shared memory by itself. */
 static UOp *begin_of(Exp *x, const UOp *index, const int *chunk) {
   int pos[MAX_EXP];
   positions(x, chunk, 0, pos);
@@ -174,8 +174,8 @@ bool write_matrix(Exp *x, UOp *u, const int *chunk, UOpVec *out) {
   return store && vec_push(x->k->mem, out, store);
 }
 
-/* ---- sums by a unit whose operands are memory: from where its loops, rows, columns and steps, begin. A loop
- * of one row is none by now. */
+/* ---- sums by a unit whose operands are in memory, given by the places where its loops over rows, columns
+ * and steps begin. A loop of one row no longer exists here. */
 static UOp *at_place(Exp *x, const UOp *u, UOp *e, int64_t column) {
   Kernel *k = x->k;
   int n = u->nsrc - 2;

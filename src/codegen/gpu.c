@@ -1,11 +1,11 @@
-/* gpu.c: a kernel for a grid of blocks of threads. In: a nest with loops typed GLOBAL and LOCAL. Out: SPECIAL
- * indices in their place, reductions over the threads of a block, barriers where local memory is written and
- * then read by others.
+/* gpu.c: a kernel for a grid of blocks of threads. In: a nest with loops typed GLOBAL and LOCAL. Out:
+ * SPECIAL indices instead of these loops, reductions over the threads of a block, and barriers where local
+ * memory is written and then read by other threads.
  *
- * GLOBAL loops that hold nothing but each other become the grid. LOCAL loops of the grid are thread axes of
- * their own; LOCAL loops inside it (rows, reductions) share the next axis, so all of them have the same
- * length. What STAGE copies (LOCAL loops `of block`) is distributed to all threads. Nothing here branches:
- * what lies past an end is gated, so every thread of a block meets every barrier. */
+ * GLOBAL loops that hold nothing but each other become the grid. LOCAL loops of the grid are thread axes
+ * of their own. LOCAL loops inside it (rows, reductions) share the next axis, so all of them have the same
+ * length. What STAGE copies (LOCAL loops `of block`) is distributed to all threads. No code here branches:
+ * accesses past an end are gated, so every thread of a block reaches every barrier. */
 #include "codegen/gpu.h"
 #include "codegen/heuristic.h"
 #include <stdio.h>
@@ -33,7 +33,8 @@ static bool begins_in(const UOp *u, const UOp *reg) {
 
 /* ---- what all threads of a block do together */
 
-/* Iteration t of thread i is t * threads + i: neighbours among threads are neighbours in the loop. */
+/* Distributes a loop to the threads: iteration t of thread i is t * threads + i, so neighbouring threads
+ * have neighbouring iterations. */
 static bool share_iters(Grid *g, const UOp *u, UOpVec *out) {
   Kernel *k = g->k;
   UOp *r = u->src[0], *store = u->src[1];
@@ -62,8 +63,8 @@ static bool has_shared(const UOp *u) {
   return has;
 }
 
-/* A LOCAL loop that is not of another length than the axis; inside another such loop it is a loop like any
- * other. */
+/* Whether a loop is distributed along the inner axis: a LOCAL loop with the length of that axis. Inside
+ * another such loop it stays an ordinary loop. */
 static bool is_distributed(const Grid *g, const UOp *u) {
   if (g->inner < 0 || !is_a(u, AXIS_LOCAL) || is_shared(u)) return false;
   return is_const_int(u->src[0]->src[0], g->extent[g->inner]);
@@ -76,7 +77,7 @@ static bool steps_in(const UOp *u, const UOp *reg) {
   return false;
 }
 
-/* Whether a statement needs what register reg holds, or replaces it: stepping it is neither. */
+/* Whether a statement needs the value of register reg, or replaces it. Stepping it is neither. */
 static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
   if (is_loop(u)) {
     if (uop_contains(k->st, k->mem, &u->src[0]->src[0], 1, reg)) return true;
@@ -91,7 +92,7 @@ static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
          uop_contains(k->st, k->mem, &u->src[1], 1, reg);
 }
 
-/* Whether a distributed loop also needs what a register holds that it steps: running sums. */
+/* Whether a distributed loop also needs the value of a register that it steps: running sums. */
 static bool scans(Kernel *k, const UOp *loop) {
   bool scans = false;
   for (int i = 1; i < loop->nsrc; i++)
@@ -107,11 +108,12 @@ static bool has_scan(Kernel *k, const UOp *u) {
   return has;
 }
 
-/* ACCs in an inner LOCAL loop below u, on registers that do not begin in that loop: one for each register. */
+/* Adds the ACCs in an inner LOCAL loop below u whose registers do not begin in that loop: one for each
+ * register. */
 static bool distributed_steps(const Grid *g, UOp *u, const UOp *distributed, UOpVec *out) {
   if (u->op == OPS_ACC && distributed && !begins_in(distributed, stored_in(u)) && !scans(g->k, distributed)) {
     for (size_t i = 0; i < out->len; i++)
-      if (stored_in(out->at[i]) == stored_in(u)) return true; /* each steps all of it */
+      if (stored_in(out->at[i]) == stored_in(u)) return true; /* one ACC stands for the whole register */
     return vec_push(g->k->mem, out, u);
   }
   if (!distributed && is_distributed(g, u)) distributed = u;
@@ -120,10 +122,10 @@ static bool distributed_steps(const Grid *g, UOp *u, const UOp *distributed, UOp
   return true;
 }
 
-/* ---- what does not go along the inner axis: its first thread writes */
+/* ---- stores that do not move along the inner axis: the first thread of the axis makes them */
 
-/* It alone reads what the kernel replaces, there or with another statement: the others would read while it
- * writes. */
+/* Returns store u made by one thread. Only that thread reads buffers that the kernel writes, in this or
+ * another statement, because the other threads would read while it writes. */
 static UOp *by_one_thread(Grid *g, UOp *u) {
   Kernel *k = g->k;
   UOp *src[MAX_LIST + 2], *first = ix_top(k, OPS_CMPLT, g->thread[g->inner], num(k, 1));
@@ -144,8 +146,8 @@ static UOp *by_one_thread(Grid *g, UOp *u) {
 
 static bool distributed(Grid *g, UOp *u, bool inside, UOpVec *out);
 
-/* Whether register reg begins among the first i statements of a body. *stepped: another of them has stepped
- * it since. */
+/* Whether register reg begins among the first i statements of a body. *stepped: another of these has
+ * stepped it since. */
 static bool starts_before(const UOp *body, int i, const UOp *reg, bool *stepped) {
   bool begun = false;
   *stepped = false;
@@ -160,8 +162,8 @@ static bool starts_before(const UOp *body, int i, const UOp *reg, bool *stepped)
   return begun;
 }
 
-/* Statement u adds to what a register holds in all threads: it does so in a register of its own, which then
- * goes there. */
+/* Statement u adds to a register that already holds a whole value in all threads. So u steps a new
+ * register instead; once the threads have joined that, *after adds it to the first. */
 static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
   Kernel *k = g->k;
   UOp *acc = *step, *x = acc->src[0], *reg = x->src[0], *list[MAX_LIST];
@@ -178,8 +180,8 @@ static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
   return *after && *step ? kernel_with(k, u, 1, &reg, &mine) : NULL;
 }
 
-/* Whether statement i of a body is followed by another whose threads each step reg, before anyone needs what
- * it holds: what they have is joined there. */
+/* Whether statement i of a body is followed by another whose threads each step reg, before any statement
+ * needs its value: then the partial values are joined after that statement. */
 static bool joins_later(const Grid *g, const UOp *body, int i, const UOp *reg) {
   for (int j = i + 1; j < body->nsrc; j++) {
     UOpVec steps = {0};
@@ -195,11 +197,11 @@ static bool joins_later(const Grid *g, const UOp *body, int i, const UOp *reg) {
   return false;
 }
 
-/* The statements of a LOOP or SINK. After the loop of a reduction that stands beside the beginning of its
- * register, the threads join what they have. */
+/* Writes the statements of a LOOP or SINK. After a reduction's loop that is in the same body as the start
+ * of its register, the threads join their partial values. */
 static bool distributed_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
   Kernel *k = g->k;
-  UOpVec steps = {0}, after = {0}, open = {0}; /* open: registers that are still to be joined */
+  UOpVec steps = {0}, after = {0}, open = {0}; /* open: registers to join later */
   bool ok = true, stepped;
   for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
     UOp *s = u->src[i];
@@ -225,7 +227,7 @@ static bool distributed_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
   return ok;
 }
 
-/* Inner LOCAL loops fall away: each thread runs its own iteration. */
+/* Writes statement u. Inner LOCAL loops disappear: each thread runs its own iteration. */
 static bool distributed(Grid *g, UOp *u, bool inside, UOpVec *out) {
   Kernel *k = g->k;
   if (is_shared(u)) return share_iters(g, u, out);
@@ -245,7 +247,7 @@ static bool distributed(Grid *g, UOp *u, bool inside, UOpVec *out) {
 
 /* ---- barriers */
 typedef struct Touched {
-  UOpVec reads, writes; /* an INDEX each, of memory that threads share: local, and buffers */
+  UOpVec reads, writes; /* each an INDEX of memory that threads share: local memory, buffers */
 } Touched;
 
 static bool touch(Kernel *k, UOpVec *v, UOp *x) { return vec_has(v, x) || vec_push(k->mem, v, x); }
@@ -268,8 +270,8 @@ static bool touched(Kernel *k, UOp *u, Touched *t) {
   return ok && (stored_in(u)->op == OPS_DEFINE_REG || touch(k, &t->writes, u->src[0]));
 }
 
-/* Whether only the thread whose number along the inner axis is i touches elements i, i + n, i + 2n .. : what
- * it leaves there, nobody else finds. */
+/* Whether thread i along the inner axis is the only one that touches elements i, i + n, i + 2n .. of local
+ * memory: then no other thread reads what it writes. */
 static bool is_own(Grid *g, const UOp *x) {
   if (g->nlocal != 1 || g->inner != 0 || memory_of(x)->op != OPS_DEFINE_LOCAL) return false;
   const UOp *thread = ix_top(g->k, OPS_FLOORMOD, x->src[1], num(g->k, g->extent[0]));
@@ -305,10 +307,10 @@ static bool barrier_put(Kernel *k, UOpVec *out) {
   return b && vec_push(k->mem, out, b);
 }
 
-/* What a sequence of statements touches before its first barrier and after its last. */
+/* The accesses of a sequence of statements before its first barrier and after its last. */
 typedef struct Span {
   Touched head, tail;
-  bool fenced; /* a barrier stands in it, and is passed whenever the sequence is */
+  bool fenced; /* the sequence contains a barrier that is always reached */
 } Span;
 
 static void span_free(Kernel *k, Span *s) { forget(k, &s->head), forget(k, &s->tail); }
@@ -328,7 +330,7 @@ static bool fence(Kernel *k, Span *s, UOpVec *out) {
   return barrier_put(k, out);
 }
 
-/* `next` stands after what `s` is of; where it is a loop, it may have no iteration. */
+/* Appends the accesses of `next` to those of s. surely: `next` is no loop that may have no iteration. */
 static bool follow(Kernel *k, Span *s, const Span *next, bool surely) {
   bool fenced = surely && next->fenced, ok = s->fenced || touch_all(k, &s->head, &next->head);
   if (fenced) {
@@ -338,8 +340,9 @@ static bool follow(Kernel *k, Span *s, const Span *next, bool surely) {
   return ok && touch_all(k, &s->tail, &next->tail);
 }
 
-/* Of a loop of the kernel: buffers are written once, by the thread that is alone with its element, so no
- * iteration has to wait for who touched one before. */
+/* Adds the accesses of local memory to *to. Buffers are left out, because each element of a buffer is
+ * written once, by the only thread that touches it: no iteration has to wait for an earlier one because of
+ * a buffer. */
 static bool local_alone(Kernel *k, const UOpVec *from, UOpVec *to) {
   bool ok = true;
   for (size_t i = 0; ok && i < from->len; i++)
@@ -347,7 +350,7 @@ static bool local_alone(Kernel *k, const UOpVec *from, UOpVec *to) {
   return ok;
 }
 
-/* Whether an iteration has to wait for the end of the one before it. */
+/* *is: whether an iteration has to wait for the end of the one before it. */
 static bool iters_meet(Grid *g, const Span *iter, bool *is) {
   Kernel *k = g->k;
   Touched end = {0};
@@ -359,8 +362,9 @@ static bool iters_meet(Grid *g, const Span *iter, bool *is) {
 
 static bool has_trip(const UOp *loop) { return loop->src[0]->src[0]->vmin > 0; }
 
-/* A statement waits where it reads what others wrote, or writes what they may still read: all that was
- * touched since the last barrier. A loop whose iterations meet in local memory begins each with one. */
+/* Inserts barriers. A statement waits if it reads what other threads wrote, or writes what they may still
+ * read, since the last barrier. If the iterations of a loop meet in local memory, each begins with a
+ * barrier. */
 static UOp *with_barriers(Grid *g, UOp *u, Span *all) {
   Kernel *k = g->k;
   if (!is_loop(u) && u->op != OPS_SINK)
@@ -371,7 +375,7 @@ static UOp *with_barriers(Grid *g, UOp *u, Span *all) {
     Span next = {0};
     UOp *s = with_barriers(g, u->src[i], &next);
     ok = s != NULL;
-    if (ok && s->op == OPS_BARRIER) { /* DOUBLE_BUFFER has made it */
+    if (ok && s->op == OPS_BARRIER) { /* made by DOUBLE_BUFFER */
       forget(k, &all->tail);
       ok = vec_push(k->mem, &body, s);
       all->fenced = true;
@@ -394,7 +398,7 @@ static UOp *with_barriers(Grid *g, UOp *u, Span *all) {
   return r;
 }
 
-/* Barriers of a whole kernel. */
+/* The whole kernel with barriers. */
 static UOp *barriers(Grid *g, UOp *sink) {
   Span all = {0};
   UOp *r = with_barriers(g, sink, &all);
@@ -409,15 +413,16 @@ static bool refused(Kernel *k, const char *why) {
   return false;
 }
 
-static int64_t blocks_of(UOp *const *grid, int from, int to) { /* INT64_MAX: that many or more */
+static int64_t blocks_of(UOp *const *grid, int from, int to) { /* INT64_MAX: that many or more blocks */
   int64_t n = 1;
   for (int d = from; d < to; d++)
     if (__builtin_mul_overflow(n, grid[d]->src[0]->arg.v.i, &n)) return INT64_MAX;
   return n;
 }
 
-/* One block for each iteration of all loops together. Most blocks lie along x; where x is too short for them,
- * small prime factors of their number go to y, then to z. */
+/* Divides `all` blocks, one for each iteration of all loops together, between three axes. Most blocks are
+ * along x. If x is too short, small prime factors of their number are moved to y, then to z. Returns false
+ * if they do not fit. */
 static bool folded(const LaunchLimits *most, int64_t all, int64_t axis[3]) {
   int64_t rest = all;
   axis[0] = all;
@@ -435,7 +440,7 @@ static bool folded(const LaunchLimits *most, int64_t all, int64_t axis[3]) {
   return axis[0] <= most->blocks[0];
 }
 
-/* The number of a block among all, counted along x first. */
+/* The number of a block among all blocks, counted along x first. */
 static UOp *block_number(Kernel *k, const int64_t axis[3]) {
   UOp *at = NULL;
   for (int i = 2; i >= 0; i--) {
@@ -447,8 +452,9 @@ static UOp *block_number(Kernel *k, const int64_t axis[3]) {
   return at;
 }
 
-/* Rows of blocks that go along the columns together, so that what they read is still in L2: where units of four
- * warps wait for it. x, y: the last two axes; what the loops get is another block of the same. */
+/* Reorders the blocks of a grid so that TOGETHER rows of blocks advance along the columns together and
+ * find what they read still in L2. This is done for units of four warps, which otherwise wait for it. x,
+ * y: the indices along the last two axes; they become those of another block of the same grid. */
 static void rows_together(Kernel *k, int64_t nx, int64_t ny, UOp **x, UOp **y) {
   enum { TOGETHER = 8 };
 
@@ -460,8 +466,8 @@ static void rows_together(Kernel *k, int64_t nx, int64_t ny, UOp **x, UOp **y) {
   *x = ix_top(k, OPS_FLOORDIV, rest, rows);
 }
 
-/* The last loop is x, the one before y; those before share z. Where one is too long for its axis, all are
- * counted together. */
+/* Gives each loop of the grid its index. The last loop is x, the one before it is y, and the loops before
+ * share z. If a loop is too long for its axis, all loops are counted together. */
 static bool grid_indices(Grid *g, int n, UOp *const *grid) {
   Kernel *k = g->k;
   const LaunchLimits *most = &k->opt->target->most;
@@ -504,7 +510,7 @@ static bool grid_indices(Grid *g, int n, UOp *const *grid) {
   return true;
 }
 
-static UOp *inner_local(UOp *u) { /* the first LOCAL loop below */
+static UOp *inner_local(UOp *u) { /* the first LOCAL loop below u */
   if (is_a(u, AXIS_LOCAL) && !is_shared(u)) return u;
   for (int i = 0; (u->op == OPS_LOOP || u->op == OPS_SINK) && i < u->nsrc; i++) {
     UOp *r = inner_local(u->src[i]);
@@ -513,7 +519,8 @@ static UOp *inner_local(UOp *u) { /* the first LOCAL loop below */
   return NULL;
 }
 
-/* A block has so much local memory: what STAGE copies, and what threads join in, are known now. */
+/* Whether a block's local memory has room for what STAGE copies and for what threads use to join values:
+ * its size is known only now. */
 static bool memory_fits(Kernel *k, UOp *body) {
   int64_t nbytes = nest_local_bytes(k, body), most = k->opt->target->local_most;
   if (nbytes < 0 || nbytes <= most || !k->list.len) return nbytes >= 0;
@@ -523,7 +530,8 @@ static bool memory_fits(Kernel *k, UOp *body) {
   return refused(k, why);
 }
 
-/* A list of opts is refused that gives a block more threads along an axis than the device has. */
+/* Makes the thread axes. Refuses a list of opts that gives a block more threads along an axis than the
+ * device has. */
 static bool block_axes(Grid *g, UOp *const *local) {
   char why[LAUNCH_WHY];
   int none[3] = {0}, block[3] = {0};
@@ -539,8 +547,8 @@ static bool block_axes(Grid *g, UOp *const *local) {
   return true;
 }
 
-/* Whether neighbours along thread axis `lane` of the grid, and nowhere along the inner axis, are neighbours
- * in memory: a reduction across rows. */
+/* Whether neighbours along thread axis `lane` of the grid are neighbours in memory, and neighbours along
+ * the inner axis never are: a reduction across rows. */
 static bool goes_across(Kernel *k, UOp *body, UOp *lane) {
   UOpVec order = {0}, inner = {0};
   bool along_lane = false, along_inner = false;
@@ -559,8 +567,8 @@ static bool goes_across(Kernel *k, UOp *body, UOp *lane) {
   return ok && along_lane && !along_inner;
 }
 
-/* The last axis is x, whose neighbours are neighbours in a warp: the inner one, unless it goes across rows.
- */
+/* Places the inner axis. The last axis is x, whose neighbours are neighbours in a warp: the inner axis,
+ * unless the reduction goes across rows. */
 static void place_inner(Grid *g, UOp *body, const UOp *inner, UOp **local) {
   int64_t extent = inner->src[0]->src[0]->arg.v.i;
   bool across = g->nlocal == 1 && !has_scan(g->k, body) && goes_across(g->k, body, local[0]);

@@ -1,31 +1,33 @@
-/* gpu_tiles.c: the opts of a contraction on a GPU. In: a kernel whose outputs are made of reductions over the
- * same loops. Out: a block of threads for each tile of the outputs; a thread has a small tile of it in
- * registers, and what both read of a block of the reduction is copied to shared memory first.
+/* gpu_tiles.c: the opts of a contraction on a GPU. In: a kernel whose outputs are made of reductions over
+ * the same loops. Out: a block of threads for each tile of the outputs. Each thread has a small tile of it
+ * in registers, and the operands of a block of the reduction are copied to shared memory first.
  *
- * Two loops of the outputs are tiled: one that an operand moves with and another does not, and the other way
- * round; each operand is then read as often as the other's tile is wide. Along the first (`lane`) the outputs
- * are contiguous: its threads are neighbours. Where a window slides along it (its axis is `x + q`), lanes
- * cannot be one load: a third loop that moves with the same operand gives the tile its other side. All other
- * loops are turned one by one, outside. No kernel is known by name. */
+ * Two loops of the outputs are tiled: one with which one operand moves and the other does not, and one for
+ * which it is the other way round. Each element of an operand is then used as often as the other operand's
+ * tile is wide. The outputs are contiguous along the first loop (`lane`), and its threads are neighbours.
+ * If a window slides along `lane` (its axis is `x + q`), lanes cannot be one load; then a third loop, with
+ * which the same operand moves, gives the tile its other side. All other loops run one by one, outside. No
+ * kernel is recognised by name. */
 #include "codegen/heuristic.h"
 #include "uop/matrix.h"
 
 enum { MOST_THREADS_SIDE = 16, MOST_LANE_THREADS = 32, LEAST_LANES = 7, LEAST_STEPS = 16, SMALL = 2 };
 
-/* Of the results that there are, those that blocks larger than the smallest may have. */
+/* Blocks larger than the smallest may compute at most this multiple of the results that exist: the rest is
+ * padding. */
 static const double MOST_PADDING = 1.25;
 
 typedef struct Tiles {
   Kernel *k;
   const Info *f;
-  const RInfo *lane, *row, *third; /* third: or NULL */
-  bool slides;                     /* lanes are no vector of what they read */
-  UOpVec staged;                   /* an INDEX of each operand */
+  const RInfo *lane, *row, *third; /* third may be NULL */
+  bool slides;                     /* a window slides along lane: its lanes are not one vector load */
+  UOpVec staged;                   /* an INDEX of each operand to copy */
   ListVec *lists;
 } Tiles;
 
 typedef struct Side {
-  int64_t tile, threads; /* values of a thread; threads */
+  int64_t tile, threads; /* values of each thread; threads */
 } Side;
 
 static int64_t id_of(const RInfo *r) { return r->r->arg.range.id; }
@@ -46,7 +48,7 @@ static bool same_loops(const Info *f) {
   return true;
 }
 
-static bool is_reduced(const Tiles *t, const UOp *e) { /* it moves with a loop of the reductions */
+static bool is_reduced(const Tiles *t, const UOp *e) { /* whether e moves with a loop of the reductions */
   const UOp *reduce = t->f->reduces.at[0];
   for (int s = 1; s < reduce->nsrc; s++)
     if (depends(t->k, (UOp *)e, reduce->src[s])) return true;
@@ -64,7 +66,7 @@ static bool moves_alone(const Tiles *t, const RInfo *r, const RInfo *other) {
   return false;
 }
 
-/* A loop of the grid that all outputs, and all reductions, have. */
+/* Whether r is a loop of the grid that all outputs and all reductions have. */
 static bool is_side(const Tiles *t, const RInfo *r) {
   bool is = r->grid && r->n > 1 && r->nout == t->k->sink->nsrc && is_const(r->r->src[0]);
   for (size_t j = 0; is && j < t->f->reduces.len; j++)
@@ -94,14 +96,14 @@ static bool find_sides(Tiles *t) {
   return t->lane != NULL;
 }
 
-/* An operand that moves with the lanes: does another loop, of the reductions, move the same axis? */
+/* For an operand that moves with the lanes: whether a loop of the reductions moves the same axis. */
 static bool slides(const Tiles *t, const UOp *x) {
   for (int i = 1; i <= index_naxes(x); i++)
     if (depends(t->k, x->src[i], t->lane->r) && is_reduced(t, x->src[i])) return true;
   return false;
 }
 
-/* What moves with one side alone is read by many threads: it is copied. */
+/* Finds the operands that move with one side alone: they are copied, because many threads read them. */
 static bool find_staged(Tiles *t) {
   bool ok = true;
   for (size_t i = 0; ok && i < t->f->loads.len; i++) {
@@ -117,7 +119,7 @@ static bool find_staged(Tiles *t) {
   return ok;
 }
 
-/* The copies, each named by its side where the buffer is read along the other, too. */
+/* Adds the STAGE opts. A copy names its side if the buffer is also read along the other side. */
 static bool stage_all(const Tiles *t, OptVec *out) {
   bool ok = true;
   for (size_t i = 0; ok && i < t->staged.len; i++) {
@@ -143,8 +145,8 @@ static void find_third(Tiles *t) {
 }
 
 /* ---- the list */
-/* The reduction in blocks of `steps`: loops outside a block run one by one. *blocks: the innermost of
- * them, or NULL. */
+/* Adds the TILEs of the reduction in blocks of `steps`: loops outside a block run one by one. *blocks: the
+ * innermost of these loops, or NULL. */
 static bool tile_reduction(const Tiles *t, int64_t steps, OptVec *out, const UOp **blocks) {
   const UOp *reduce = t->f->reduces.at[0];
   int64_t inner = 1;
@@ -159,14 +161,14 @@ static bool tile_reduction(const Tiles *t, int64_t steps, OptVec *out, const UOp
   return ok && (n >= size || opt_put(t->k, out, OPT_TILE, reduce->src[s]->arg.range.id, n));
 }
 
-static bool comes_before(const Tiles *t, const RInfo *a, const RInfo *b) { /* in the nest */
+static bool comes_before(const Tiles *t, const RInfo *a, const RInfo *b) { /* a is outside b */
   const UOp *s = t->k->sink->src[0];
   for (int i = 2; i < s->nsrc && s->src[i] != b->r; i++)
     if (s->src[i] == a->r) return true;
   return false;
 }
 
-/* An empty list, with every loop of the grid that gives the tile no side turned one by one. */
+/* Begins a list: every loop of the grid that gives the tile no side runs one by one. */
 static bool others_apart(const Tiles *t, OptVec *out) {
   bool ok = true;
   out->len = 0;
@@ -198,14 +200,14 @@ static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t st
          opt_put(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
 }
 
-/* Results that blocks of so many rows and columns have, by those that there are. */
+/* The results that blocks of `rows` x `columns` compute, divided by the results that exist. */
 static double padding(const Tiles *t, int64_t rows, int64_t columns) {
   double down = ceil((double)t->row->n / (double)rows), across = ceil((double)t->lane->n / (double)columns);
   return down * (double)rows * across * (double)columns / ((double)t->row->n * (double)t->lane->n);
 }
 
-/* Tiles of `side` values of a thread, and copies one block ahead or not. More than two copies would take the
- * registers of more places than there are. */
+/* Adds lists with tiles of `side` rows a thread, with and without copies one block ahead. With more than
+ * two operands, addressing copies ahead would take more registers than there are. */
 static bool add_tiles(const Tiles *t, int64_t side) {
   enum { MOST_THIRD = 4, LANES = 4, STEPS = 16, STEPS_OF_WINDOW = 72 };
 
@@ -225,7 +227,8 @@ static bool add_tiles(const Tiles *t, int64_t side) {
 }
 
 /* ---- matrix units */
-/* The unit that all sums of products can go to, and the loop of their depth, the longest. NULL: none. */
+/* The unit that can compute all sums of products, or NULL. *depth: the longest loop of the reduction,
+ * along which the unit sums. */
 static const MatrixShape *unit_of(const Tiles *t, const UOp **depth) {
   const UOp *first = t->f->reduces.at[0];
   const MatrixShape *unit = NULL;
@@ -241,14 +244,15 @@ static const MatrixShape *unit_of(const Tiles *t, const UOp **depth) {
   return unit;
 }
 
-/* A block of warps, each with a tile of so many results of the unit: they are read from shared memory in
- * steps of twice its depth; ahead: -1: read where they are, 1: the next of these is copied meanwhile. */
+/* Adds a list for a block of warps, each with a tile of row.tile x lane.tile results of the unit. Operands
+ * are copied to shared memory in steps of twice the unit's depth. ahead: -1: they are read in place
+ * instead; 0: they are copied; 1: they are copied one step ahead. */
 static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *depth, Side row, Side lane,
                         int64_t third, int ahead) {
   enum { STEPS = 2 };
 
   Kernel *k = t->k;
-  const UOp *first = t->f->reduces.at[0], *blocks = NULL; /* the innermost loop over blocks of the sum */
+  const UOp *first = t->f->reduces.at[0], *blocks = NULL; /* innermost loop over blocks of the sum */
   OptVec *out = list_new(k, t->lists);
   bool ok = out && others_apart(t, out);
   ok = ok && opt_put(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads * unit->m);
@@ -274,7 +278,8 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
 }
 
 /* ---- units of four warps */
-/* A block of such groups, each with a tile of so many results; the memories that its copies take in turn. */
+/* Adds a list for a block of such groups of warps, each with a tile of row.tile x lane.tile results.
+ * memories: how many memories its copies use in turn. */
 static bool groups_shape(const Tiles *t, const UOp *depth, Side row, Side lane, int64_t memories) {
   enum { ROWS = 64, COLUMNS = 8 };
 
@@ -298,7 +303,7 @@ static bool groups_shape(const Tiles *t, const UOp *depth, Side row, Side lane, 
          opt_put(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
 }
 
-/* Whether such a unit takes what this one takes. */
+/* Whether a unit of four warps takes operands of the same type as `unit`. */
 static bool groups_take(const Kernel *k, const MatrixShape *unit) {
   bool has = false;
   for (int i = 0; i < MATRIX_COUNT; i++) {
@@ -310,8 +315,8 @@ static bool groups_take(const Kernel *k, const MatrixShape *unit) {
 }
 
 static bool add_groups(const Tiles *t, const MatrixShape *unit, const UOp *depth) {
-  /* What was fastest on an H100: of the large ones the second where b has neighbours along its columns, the third
-   * where it has them along k. */
+  /* The fastest on an H100. Of the two large blocks, the second is used if b is contiguous along its
+   * columns, and the third if b is contiguous along k. */
   static const struct {
     Side row, lane;
     int memories;

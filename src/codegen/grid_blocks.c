@@ -1,24 +1,24 @@
-/* grid_blocks.c: how many blocks of a grid have anything to do, once a variable's value is known. In: a list
- * for a grid. Out: for each axis a bound that is linear in the variables (GridBlocks, uop.h), by which a launch
- * is made smaller.
+/* grid_blocks.c: how many blocks of a grid have work to do, once a variable's value is known. In: a linear
+ * program for a grid. Out: for each axis a bound that is linear in the variables (GridBlocks, uop.h); a
+ * launch uses it to make the grid smaller.
  *
- * The key fact: a grid has room for the longest that a loop of symbolic length may be, and every store behind
- * it is gated. A block whose stores are all gated off does nothing. So the gates say how many blocks are
- * needed, whatever opts made of the loop. */
+ * The key fact: a grid has room for the longest that a loop of symbolic length may be, and every store
+ * inside that loop is gated. A block whose stores are all gated off does nothing. So the gates say how
+ * many blocks are needed, whatever the opts made of the loop. */
 #include "codegen/codegen.h"
 #include <string.h>
 
-/* min + block * s + the sum of by[i] * variable i, whatever else is in an expression. */
+/* A lower bound of an expression: min + block * the block's number + the sum of by[i] * variable i. */
 typedef struct Least {
   int64_t min, block, by[MOST_BLOCK_VARS];
 } Least;
 
 typedef struct Axis {
   const Linear *lin;
-  const UOp *block; /* the SPECIAL of this axis */
+  const UOp *block; /* the SPECIAL that is the block's number along this axis */
 } Axis;
 
-/* The number of a variable among those of the list; -1: it is none, or one too many. */
+/* The number of a variable among the variables of the list; -1: it is no variable, or there are too many. */
 static int number_of(const Linear *lin, const UOp *u) {
   int n = 0;
   for (int i = 0; u->op == OPS_VAR && lin->at[i] != u; i++)
@@ -31,7 +31,7 @@ static bool added(int64_t *to, int64_t k, int64_t v) {
   return !__builtin_mul_overflow(k, v, &part) && !__builtin_add_overflow(*to, part, to);
 }
 
-/* out += k * u, from below. False: too large, or of no known size. */
+/* Adds a lower bound of k * u to *out. Returns false if there is none or it is too large. */
 static bool least_of(const Axis *a, const UOp *u, int64_t k, Least *out) {
   if (u->op == OPS_ADD || u->op == OPS_SUB)
     return k != INT64_MIN && least_of(a, u->src[0], k, out) &&
@@ -46,7 +46,8 @@ static bool least_of(const Axis *a, const UOp *u, int64_t k, Least *out) {
   return end != INT64_MIN && end != INT64_MAX && added(&out->min, k, end);
 }
 
-/* A condition says that blocks from some number on do nothing: left < right, which is left - right < 0. */
+/* Whether a condition implies that all blocks from some number on do nothing; *out: that number. The
+ * condition is left < right, which is left - right < 0. */
 static bool bounds(const Axis *a, const UOp *gate, GridBlocks *out) {
   if (gate->op == OPS_AND) return bounds(a, gate->src[0], out) || bounds(a, gate->src[1], out);
   Least l = {0};
@@ -56,13 +57,16 @@ static bool bounds(const Axis *a, const UOp *gate, GridBlocks *out) {
   for (int i = 0; is && i < MOST_BLOCK_VARS; i++)
     varies |= l.by[i] != 0;
   if (!is || !varies) return false;
-  *out = (GridBlocks){.each = l.block, .add = -l.min + l.block - 1}; /* blocks < (-min - by vars) / each */
+  *out = (GridBlocks){.each = l.block,
+                      /* The work is in blocks < (-min - by[] * variables) / each. */
+                      .add = -l.min + l.block - 1};
   for (int i = 0; i < MOST_BLOCK_VARS; i++)
     out->by[i] = -l.by[i];
   return true;
 }
 
-/* All stores to memory have a gate that says the same. */
+/* The bound that the gates of all stores to memory imply; zeros (no bound) if they differ or a store has
+ * none. */
 static GridBlocks blocks_along(const Axis *a) {
   GridBlocks all = {0}, one;
   for (int i = 0; i < a->lin->n; i++) {

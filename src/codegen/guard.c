@@ -1,13 +1,14 @@
-/* guard.c: accesses that nothing proves to be inside their memory -> accesses made only where they are. In: a
- * kernel graph written by someone else. Out: the same graph; what bounds and gates prove stays as it is. A
- * load outside gives 0, a store outside is not made. */
+/* guard.c: accesses that are not proved to be inside their memory -> accesses that are made only if they
+ * are inside. In: a kernel graph written by someone else. Out: the same graph with gates; an access that
+ * bounds and gates prove to be inside stays as it is. A load outside gives 0; a store outside is not made. */
 #include "codegen/codegen.h"
 
 static UOp *and_gate(UOpStore *st, UOp *gate, UOp *also) {
   return gate && also ? uop_alu2(st, OPS_AND, gate, also) : also;
 }
 
-/* at must be in 0 .. n - 1: the condition is added to *gate where neither bounds nor *gate say so. */
+/* The index `at` must be in 0 .. n - 1: adds that condition to *gate unless bounds and *gate imply it.
+ * Returns false if out of memory. */
 static bool keep_inside(UOpStore *st, UOp *at, int64_t n, UOp **gate) {
   if (uop_within(at, *gate, n)) return true;
   UOp *below = uop_alu2(st, OPS_CMPLT, at, uop_index_const(st, 0)),

@@ -1,7 +1,7 @@
-/* heuristic.c: what the choice of opts looks at (heuristic.h). In: a kernel's graph. Out: its loops, and the
- * strides along them of what it reads and writes. No kernel is recognised by name: lanes go where memory is
- * contiguous, register tiles where a load can be used again, and the loop that streams the smaller operand
- * stands inside. What is made of it: heuristic_cpu.c, heuristic_gpu.c. */
+/* heuristic.c: what the choice of opts looks at (heuristic.h). In: a kernel's graph. Out: its loops, and
+ * the strides of its reads and writes along them. No kernel is recognised by name: lanes are put where
+ * memory is contiguous, register tiles where a load can be reused, and the loop that streams the smaller
+ * operand is placed inside. heuristic_cpu.c and heuristic_gpu.c make the choices. */
 #include "codegen/heuristic.h"
 #include "plan/tile.h"
 #include <string.h>
@@ -22,7 +22,8 @@ bool info_get(Kernel *k, Info *f) {
   memset(f, 0, sizeof *f);
   bool ok = kernel_nodes(k, k->sink, &order);
   size_t nid = store_id_limit(k->st) + 1;
-  uint8_t *loaded = mem_alloc(k->mem, nid); /* an INDEX that only a store uses is an address, no load */
+  /* 1: the node is loaded. An INDEX that only a store uses is an address, not a load. */
+  uint8_t *loaded = mem_alloc(k->mem, nid);
   f->r = mem_alloc(k->mem, (order.len + 1) * sizeof *f->r);
   ok = ok && loaded && f->r;
   for (size_t i = 0; ok && i < order.len; i++)
@@ -121,7 +122,6 @@ int find_range(const Info *f, const UOp *r) {
   return -1;
 }
 
-/* Whether some loads move with the loop and some do not, and every reduction does. */
 bool reused_along(Kernel *k, const Info *f, const UOp *r) {
   bool fixed = false, moves = false, all = true;
   for (size_t j = 0; j < f->loads.len; j++)
@@ -134,8 +134,8 @@ bool reused_along(Kernel *k, const Info *f, const UOp *r) {
   return fixed && moves && all;
 }
 
-/* The most sums that are under way at once: what a row in local memory holds is summed up by then. 1, too,
- * where a value is too large to be looked through. */
+/* The most sums that are under way at once in one value. A sum that fills a row in local memory is
+ * complete by then and does not count. Returns 1 also if a value is too large to be searched. */
 static int sums_at_once(Kernel *k, const Info *f) {
   enum { MOST_SEARCHED = 512 };
 
@@ -158,7 +158,7 @@ static int sums_at_once(Kernel *k, const Info *f) {
 }
 
 int64_t tile_of_sums(Kernel *k, const Info *f, int64_t vectors, int64_t most, int fits) {
-  enum { OTHERS = 4 }; /* registers for what is summed */
+  enum { OTHERS = 4 }; /* registers for the values that are added */
 
   int sums = sums_at_once(k, f);
   int64_t room = ((int64_t)tile_room(k->opt->target) - OTHERS) / (sums * TG_MAX(vectors, 1));

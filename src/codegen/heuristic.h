@@ -1,17 +1,17 @@
-/* heuristic.h: what the choice of opts looks at. In: a kernel's graph. Out: its loops, what it reads, what it
- * sums, and which rows of local memory it fills; strides along a loop. */
+/* heuristic.h: what the choice of opts looks at. In: a kernel's graph. Out: its loops, reads and sums, the
+ * rows of local memory that it fills, and strides along a loop. */
 #ifndef TG_HEURISTIC_H
 #define TG_HEURISTIC_H
 #include "codegen/nest.h"
 #include "plan/cost.h"
 
-#define STRIDE_ODD INT64_MAX /* not a constant stride */
+#define STRIDE_ODD INT64_MAX /* the stride is not constant */
 
 typedef struct RInfo {
   UOp *r;
-  int64_t n; /* iterations that may be shaped: an ordered loop has one */
+  int64_t n; /* iterations that opts may shape: 1 for an ordered loop */
   bool reduce, grid;
-  int nout; /* stores to buffers that have it */
+  int nout; /* how many stores to buffers list the loop */
 } RInfo;
 
 typedef struct Info {
@@ -25,35 +25,36 @@ bool info_get(Kernel *k, Info *f);
 void info_free(Kernel *k, Info *f);
 bool store_has(const UOp *s, const UOp *r);
 
-/* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move
- * evenly, by the flat offset. */
+/* Elements that an address moves when r grows by one. The strides are added up axis by axis or, if one
+ * axis does not move evenly, found from the flat offset. */
 int64_t stride_of(Kernel *k, const UOp *index, UOp *r);
-int64_t expr_stride(Kernel *k, UOp *e, UOp *r); /* of an index expression */
+int64_t expr_stride(Kernel *k, UOp *e, UOp *r); /* the same for an index expression */
 
-int64_t bad_loads(Kernel *k, const Info *f, UOp *r); /* that are neither a vector nor a scalar along r */
-/* The same of the loads that a value is made of. */
+int64_t bad_loads(Kernel *k, const Info *f, UOp *r); /* loads that are neither vector nor scalar along r */
+/* The same for the loads that a value is computed from. */
 int loads_apart(Kernel *k, UOp *value, UOp *r);
-bool contiguous(Kernel *k, const UOp *store, UOp *r); /* along r; or it does not move with r */
+bool contiguous(Kernel *k, const UOp *store, UOp *r); /* along r, or the store does not move with r */
 
 bool address_moves(Kernel *k, const UOp *index, const UOp *r);
 bool gate_moves(Kernel *k, const UOp *index, const UOp *r);
-int find_range(const Info *f, const UOp *r); /* its place in f->r, or -1 */
+int find_range(const Info *f, const UOp *r); /* the position of r in f->r, or -1 */
 
-/* Some loads move with r and some do not, so that each of those can be used again along it, and all that is
- * summed is apart for it. */
+/* Whether some loads move with r and some do not, so that the latter are reused along r, and each sum has
+ * a separate result for each iteration of r. */
 bool reused_along(Kernel *k, const Info *f, const UOp *r);
 
-/* The results of a tile, each so many vectors: `most`, which leaves room for `fits` sums under way at once,
- * or as many as registers hold, where a sum of sums has more: maybe none. */
+/* How many results a tile has. Each result is `vectors` vectors wide. Returns `most`, which leaves
+ * registers for `fits` sums at once, or, if a sum of sums needs more registers, as many results as fit:
+ * possibly 0. */
 int64_t tile_of_sums(Kernel *k, const Info *f, int64_t vectors, int64_t most, int fits);
 
-/* Ranges of all loops that stand inside those of `around`, with them: a reduction stands where all that it
- * moves with is known, so one that moves with a loop of another stands inside that one. */
+/* The ranges `around` and those of all loops inside them, as bits. A reduction is placed where all that it
+ * depends on is known, so a reduction that depends on a loop of another reduction is inside that loop. */
 uint64_t ranges_inside(const Info *f, uint64_t around);
 
 bool opt_add(Kernel *k, OptVec *out, OptOp op, const RInfo *r, int64_t n);
 
-/* The largest power of two that is neither past n nor past `most`; 1 at least. */
+/* The largest power of two that exceeds neither n nor `most`; at least 1. */
 static inline int64_t power_below(int64_t n, int64_t most) {
   int64_t p = 1;
   while (p * 2 <= n && p * 2 <= most)
@@ -61,35 +62,36 @@ static inline int64_t power_below(int64_t n, int64_t most) {
   return p;
 }
 
-/* Tiles of at most `most`, as equal as can be. */
+/* The size of tiles of n iterations: at most `most`, and as equal as possible. */
 static inline int64_t balanced(int64_t n, int64_t most) {
   int64_t tiles = (n + most - 1) / most;
   return (n + tiles - 1) / tiles;
 }
 
-/* kernel_shape.c. False: its reductions are in different loops, or something goes in order. at: of loops of
- * unknown length, 0 for the least, 1 for the most, between them by ratio. */
+/* kernel_shape.c. Returns false if the kernel's reductions are over different loops, or if some loop is
+ * ordered. at: the length assumed for loops of unknown length: 0 is the least, 1 the most, and values
+ * between them are interpolated geometrically. */
 bool kernel_shape(Kernel *k, double at, KernelShape *c);
 
-/* choose_nests.c: puts lists of its nests in the place of *out, where those together cost less. */
+/* choose_nests.c: replaces *out by lists of the kernel's nests if those cost less together. */
 bool choose_nests(Kernel *k, const Info *f, OptVec *out);
 
-/* units.c: a list that gives the kernel to matrix units, if it costs less than *cycles, which are then its
- * own. */
+/* units.c: a list that gives the kernel to matrix units, if it costs less than *cycles. *cycles is then
+ * set to its cost. */
 bool choose_units(Kernel *k, const KernelShape *c, int ncores, double *cycles, OptVec *out, bool *chosen);
 
-/* rows.c: the list of a kernel with rows of local memory in which matrices are multiplied. Not chosen:
- * another kernel. */
+/* rows.c: the list of a kernel that multiplies matrices in rows of local memory. *chosen is false for any
+ * other kernel. */
 bool rows_batched(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen);
 
-/* Lists of opts that a kernel may have on a GPU, plain ones first. */
+/* Lists of opts that a kernel may have on a GPU, plain lists first. */
 typedef Vec(OptVec) ListVec;
 
-/* An empty one more, until the next; NULL: out of memory. */
+/* Appends an empty list. Returns a pointer that is valid until the next call, or NULL if out of memory. */
 static inline OptVec *list_new(Kernel *k, ListVec *lists) {
   return vec_push(k->mem, lists, (OptVec){0}) ? &lists->at[lists->len - 1] : NULL;
 }
 
-bool tile_lists(Kernel *k, const Info *f, ListVec *lists); /* gpu_tiles.c: those of a contraction */
-bool grid_lists(Kernel *k, const Info *f, ListVec *lists); /* heuristic_gpu.c: all */
+bool tile_lists(Kernel *k, const Info *f, ListVec *lists); /* gpu_tiles.c: the lists for a contraction */
+bool grid_lists(Kernel *k, const Info *f, ListVec *lists); /* heuristic_gpu.c: all lists */
 #endif

@@ -1,19 +1,20 @@
-/* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
- * reads and writes (heuristic.h). Out: a list of opts. A kernel with enough work whose reductions have the
- * same loops, or stand in each other's, gets the list that costs least (plan/choose.c, units.c), a kernel
- * with rows of matrices a list of its own (rows.c); this is for all others, unless lists of their nests cost
- * less (choose_nests.c). */
+/* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides of its reads and
+ * writes along them (heuristic.h). Out: a list of opts. A kernel with enough work whose reductions have
+ * the same loops, or are nested in each other, gets the list that costs least (plan/choose.c, units.c). A
+ * kernel with rows of matrices gets a list of its own (rows.c). This file makes the list for all other
+ * kernels, unless lists of their nests cost less (choose_nests.c). */
 #include "codegen/heuristic.h"
 #include "plan/cost.h"
 #include <stdlib.h>
 
-/* Steps: of a sum of fewer, no list is asked what it would cost; of a kernel of fewer, handing shares out to
- * threads takes longer than they save. */
+/* In steps. LITTLE_SUM: a shorter sum does not get its list by cost. LITTLE_WORK: a smaller kernel is not
+ * distributed, because handing out shares to threads takes longer than they save. */
 enum { LITTLE_SUM = 12000, LITTLE_WORK = 65536 };
 
 typedef struct Lane {
   int r;
-  int beside; /* the short contiguous loop whose elements lie between two iterations of r, or -1 */
+  int beside; /* a short contiguous loop whose elements are between two iterations of r, or -1 */
+  /* bad: loads that would be gathered; in_reduce: a reduction moves with r; counted: r's length is known */
   int64_t bad, n;
   bool in_reduce, counted;
 } Lane;
@@ -25,8 +26,8 @@ static bool sums_along(Kernel *k, const Info *f, const UOp *r) {
   return sums;
 }
 
-/* The best lanes for one store, or for all outputs: contiguous in it, and with the fewest loads that would be
- * gathered. */
+/* The best lanes for one store, or (NULL) for all outputs: the loop that is contiguous in them and has the
+ * fewest loads that would be gathered. */
 static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) {
   Lane l = {.r = -1, .beside = -1};
   for (int i = 0; i < f->nr; i++) {
@@ -51,9 +52,9 @@ static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) 
   return l;
 }
 
-/* A nest whose contiguous loop is too short for lanes, that sums something in each of its iterations: lanes
- * along the loop outside that one, so that a few elements of the inner loop lie between two lanes. A loop of
- * the grid is one if all outputs have it. */
+/* For a nest whose contiguous loop is too short for lanes and that sums in each of its iterations: lanes
+ * along the loop outside that one, so that a few elements of the inner loop are between two lanes. A loop
+ * of the grid qualifies if all outputs have it. */
 static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
   enum { MOST_BETWEEN = 4, LEAST_TRIPS = 8 };
 
@@ -74,7 +75,7 @@ static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
 }
 
 static int64_t lane_count(const Lane *l, int64_t n) {
-  if (!l->counted) return TG_MIN(n, 16); /* what is left of the last block runs one by one */
+  if (!l->counted) return TG_MIN(n, 16); /* the rest of the last block runs one by one */
   if (l->bad) return TG_MIN(n, 16);
   if (!l->in_reduce) return TG_MIN(n, 32);
   if (n >= 48) return n % 64 == 0 ? 64 : n % 48 == 0 || n > 512 ? 48 : 32;
@@ -85,12 +86,12 @@ typedef struct Cpu {
   Kernel *k;
   const Info *f;
   int ncores;
-  bool local; /* it keeps rows in local memory */
-  Lane *lane; /* loops that are lanes: [0] of all outputs, if there is one */
-  int *group; /* reductions with lanes along their own axis: numbers of loops */
+  bool local; /* the kernel keeps rows in local memory */
+  Lane *lane; /* loops that are lanes; [0]: those of all outputs, if there are any */
+  int *group; /* numbers of reduction loops that are lanes themselves */
   int nlane, ngroup;
-  const Lane *first; /* lanes of all outputs, or NULL; */
-  int64_t lanes;     /* how many */
+  const Lane *first; /* lanes of all outputs, or NULL; .. */
+  int64_t lanes;     /* .. how many lanes */
   int second;        /* the loop of the register tile, or -1 */
   int64_t tile;
   double work; /* steps of all outputs */
@@ -98,7 +99,7 @@ typedef struct Cpu {
 
 static const RInfo *lane_range(const Cpu *c, int i) { return &c->f->r[c->lane[i].r]; }
 
-/* Inner loops that not all outputs share, and rows kept in local memory. */
+/* Finds lanes among inner loops that not all outputs share, and for rows kept in local memory. */
 static void find_lanes(Cpu *c) {
   const UOp *sink = c->k->sink;
   if (c->lane[0].r >= 0) c->nlane = 1;
@@ -114,7 +115,7 @@ static void find_lanes(Cpu *c) {
   }
 }
 
-/* Whether the loop that a reduction goes over is lanes already, as it fills a row. */
+/* Whether the loop of a reduction is lanes already, because it fills a row. */
 static bool is_filled_row(const Cpu *c, const UOp *reduce) {
   bool own = false;
   for (int s = 1; s < reduce->nsrc; s++)
@@ -123,7 +124,8 @@ static bool is_filled_row(const Cpu *c, const UOp *reduce) {
   return own;
 }
 
-/* The axis of a reduction, the last one first, that has lanes: -1: none, or a reduction inside has them. */
+/* The axis of a reduction, the last that fits, to be its lanes; -1: none fits, or a reduction inside has
+ * lanes. */
 static int group_axis(const Cpu *c, const UOp *reduce) {
   const Info *f = c->f;
   for (int s = reduce->nsrc - 1; s >= 1; s--) {
@@ -137,8 +139,8 @@ static int group_axis(const Cpu *c, const UOp *reduce) {
   return -1;
 }
 
-/* The lanes inside whose loop a reduction stands: one that its value moves with, or a reduction around it.
- * -1: none. */
+/* The lanes in whose loop a reduction is nested because its value, or a reduction around it, moves with
+ * them. -1: none. */
 static int lanes_around(const Cpu *c, const UOp *reduce) {
   uint64_t own = 0;
   int around = -1;
@@ -151,7 +153,8 @@ static int lanes_around(const Cpu *c, const UOp *reduce) {
   return around;
 }
 
-/* Reductions whose lanes go along their own axis, as it reads memory better than the outputs' lanes do. */
+/* Finds reductions to give lanes along their own axis, because that reads memory better than the outputs'
+ * lanes do. */
 static void find_groups(Cpu *c) {
   for (size_t j = 0; j < c->f->reduces.len; j++) {
     UOp *reduce = c->f->reduces.at[j];
@@ -167,8 +170,8 @@ static void find_groups(Cpu *c) {
   }
 }
 
-/* What one result of a tile of n along r loads: a load that moves with the lanes is `chunks` vectors, and one
- * that does not move with r is every result's. */
+/* The loads for one result of a tile of n along r. A load that moves with the lanes is `chunks` vectors,
+ * and a load that does not move with r is shared by all results. */
 static double loads_each(const Cpu *c, UOp *r, int64_t n, int64_t chunks) {
   double loads = 0;
   for (size_t i = 0; i < c->f->loads.len; i++) {
@@ -179,7 +182,7 @@ static double loads_each(const Cpu *c, UOp *r, int64_t n, int64_t chunks) {
   return loads;
 }
 
-/* Whether range i is written out already, beside the lanes of another. */
+/* Whether range i is unrolled already, beside the lanes of another loop. */
 static bool is_beside(const Cpu *c, int i) {
   bool is = false;
   for (int k = 0; k < c->nlane; k++)
@@ -187,7 +190,7 @@ static bool is_beside(const Cpu *c, int i) {
   return is;
 }
 
-/* The register tile: the loop of all outputs along which the most of what is loaded is used again. */
+/* Chooses the register tile: the loop of all outputs along which most of the loaded data is reused. */
 static void find_tile(Cpu *c) {
   const Info *f = c->f;
   const Lane *l = c->first;
@@ -208,7 +211,7 @@ static void find_tile(Cpu *c) {
   }
 }
 
-/* A chain of dependent steps: several accumulators, so that steps overlap. */
+/* A chain of dependent steps gets several accumulators, so that steps overlap. */
 static void find_chains(Cpu *c) {
   if (c->nlane || !c->f->scans) return;
   for (int i = 0; i < c->f->nr && c->second < 0; i++)
@@ -230,7 +233,7 @@ static double work_of(const Kernel *k, const Info *f) {
   return work;
 }
 
-/* A tile that divides is one nest instead of two: for the compiler's time, not the kernel's. */
+/* Makes the tile divide its loop: that gives one nest instead of two, to save compile time, not run time. */
 static void make_even(Cpu *c) {
   if (c->second < 0 || c->work >= 16e6) return;
   int64_t n = c->f->r[c->second].n;
@@ -258,7 +261,7 @@ static bool add_lanes(Cpu *c, OptVec *out) {
   return ok;
 }
 
-/* Whether a reduction, or what fills a row, stands inside loop r. */
+/* Whether a reduction, or a statement that fills a row, is inside loop r. */
 static bool stands_inside(const Cpu *c, const UOp *r) {
   bool inside = sums_along(c->k, c->f, r);
   for (size_t j = 0; j < c->f->fills.len; j++)
@@ -266,7 +269,7 @@ static bool stands_inside(const Cpu *c, const UOp *r) {
   return inside;
 }
 
-/* Reductions of a few steps that stand in lanes, and have none along them, are written out: a loop of two
+/* Unrolls reductions of a few steps that are inside lanes and have no lanes themselves: a loop of two
  * would take longer than its iterations. */
 static bool add_short_sums(Cpu *c, OptVec *out) {
   enum { FEW_STEPS = 4 };
@@ -294,7 +297,7 @@ static bool add_short_sums(Cpu *c, OptVec *out) {
   return ok;
 }
 
-/* The first loop, unless a later one of the grid is much longer. */
+/* Distributes the first loop of the grid that is long enough, or a later one that is much longer. */
 static bool add_threads(Cpu *c, OptVec *out) {
   const Info *f = c->f;
   int best = -1;
@@ -338,7 +341,8 @@ static bool any_kernel(Kernel *k, const Info *f, int ncores, OptVec *out) {
   return ok;
 }
 
-/* An output has a loop that the sum does not move with: a row of it is written behind each sum. */
+/* Whether an output has a loop that the sum does not move with: then a row of it is written after each
+ * sum. */
 static bool has_own_loop(const KernelShape *c) {
   bool own = c->own;
   for (int r = 0; r < c->n; r++)
@@ -346,7 +350,7 @@ static bool has_own_loop(const KernelShape *c) {
   return own;
 }
 
-/* The list that costs least, of vectors or of matrix units. *cycles: INFINITY where there is none. */
+/* The list that costs least, for vectors or for matrix units. *cycles: INFINITY if there is none. */
 static bool cheapest(Kernel *k, const KernelShape *c, int ncores, OptVec *out, double *cycles) {
   Taken best;
   Cost cost;
@@ -359,9 +363,9 @@ static bool cheapest(Kernel *k, const KernelShape *c, int ncores, OptVec *out, d
   return units || cost.cycles == INFINITY || list_named(c, &best, &cost, ncores, k->mem, out);
 }
 
-/* Whether some of what stays is read often enough that its layout matters: what is read a few times takes
- * as long as memory does, however it lies there. Of the others no copy is kept, unless it takes the place
- * of what it is made of. */
+/* Whether some buffer that stays is read often enough for its layout to matter: a buffer that is read a
+ * few times takes as long as memory does, whatever its layout. The other buffers get no kept copy, unless
+ * the copy replaces its source. */
 static bool stays_used(KernelShape *c) {
   enum { LEAST_USES = 8 };
 
@@ -378,8 +382,8 @@ static bool stays_used(KernelShape *c) {
   return any;
 }
 
-/* Copies that are made once are worth their memory, and a program of its own, where that is seen. Those that
- * take the place of their sources need no memory. */
+/* Uses copies that are made once only if the gain is clear, because they take memory and a program of
+ * their own. Copies that replace their sources take no memory. */
 static bool cheapest_prepacked(Kernel *k, KernelShape *c, int ncores, OptVec *out, double *cycles) {
   static const double WORTH = 0.9;
   double worth = c->target->copies_replace ? 1 : WORTH, each;
@@ -414,7 +418,7 @@ static bool by_cost_of(Kernel *k, KernelShape *c, int ncores, OptVec *out, bool 
   return ok;
 }
 
-/* Loops of unknown length: for the least, the most, and the middle of them. */
+/* Plans loops of unknown length for the middle, the least and the most of their lengths. */
 static bool by_cost(Kernel *k, int ncores, OptVec *out, bool *chosen) {
   static const double at[LENGTHS] = {0.5, 0, 1};
   KernelShape *c = mem_alloc(k->mem, LENGTHS * sizeof *c);

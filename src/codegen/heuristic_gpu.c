@@ -1,15 +1,14 @@
-/* heuristic_gpu.c: lists of opts that a kernel may have on a GPU. In: its loops, and the strides along them
- * of what it reads and writes (heuristic.h). Out: lists, of which choose_grid.c takes the one that costs
- * least.
+/* heuristic_gpu.c: lists of opts that a kernel may have on a GPU. In: its loops, and the strides of its
+ * reads and writes along them (heuristic.h). Out: lists; choose_grid.c takes the one that costs least.
  *
- * A thread per result, or per register tile of them where a load can be used again; a block per row, or per
- * few neighbouring columns, its threads along what is summed; a block for a tile of a contraction
- * (gpu_tiles.c). */
+ * The lists give: a thread to each result, or to each register tile of results if a load can be reused; a
+ * block to each row, or to a few neighbouring columns, with its threads along the reduction; a block to
+ * each tile of a contraction (gpu_tiles.c). */
 #include "codegen/heuristic.h"
 
 enum { LEAST_ROW = 32, MOST_OF_ROW = 512, FEW_RESULTS = 4096, LEAST_BLOCK = 128 };
 
-/* The longest loop that is not of the grid. */
+/* The iterations of the longest loop that is not a loop of the grid. */
 static int64_t longest_inside(const Info *f) {
   int64_t longest = 0;
   for (int i = 0; i < f->nr; i++)
@@ -25,14 +24,14 @@ static double results_of(const Info *f) {
 }
 
 static bool has_rows(const Kernel *k, const Info *f) {
-  bool inner = false; /* outputs with loops of their own */
+  bool inner = false; /* some output has loops of its own */
   for (int i = 0; i < f->nr; i++)
     for (int j = 0; j < k->sink->nsrc; j++)
       inner |= store_has(k->sink->src[j], f->r[i].r) && !f->r[i].grid;
   return longest_inside(f) >= LEAST_ROW && (f->fills.len || results_of(f) < FEW_RESULTS || inner);
 }
 
-static bool stores_follow(Kernel *k, UOp *r) { /* neighbours along r are neighbours in all outputs */
+static bool stores_follow(Kernel *k, UOp *r) { /* whether neighbours along r are neighbours in all outputs */
   bool fits = true;
   for (int j = 0; fits && j < k->sink->nsrc; j++)
     fits = contiguous(k, k->sink->src[j], r);
@@ -40,8 +39,8 @@ static bool stores_follow(Kernel *k, UOp *r) { /* neighbours along r are neighbo
 }
 
 /* ---- rows */
-/* Reductions across rows of memory: neighbours in a warp take neighbouring columns of this loop. NULL: none.
- */
+/* The loop of columns if reductions go across rows of memory: neighbours in a warp take neighbouring
+ * columns. NULL: there is none. */
 static const RInfo *column_of(Kernel *k, const Info *f) {
   const RInfo *column = NULL;
   if (f->fills.len || !f->reduces.len) return NULL;
@@ -55,7 +54,7 @@ static const RInfo *column_of(Kernel *k, const Info *f) {
   return column;
 }
 
-/* Outermost first: what lies inside a distributed loop is one thread's own. */
+/* Lists the nests, outermost first, because everything inside a distributed loop belongs to one thread. */
 static bool nests_of(Kernel *k, const Info *f, UOpVec *nests) {
   bool ok = true;
   for (int j = 0; ok && j < k->sink->nsrc; j++)
@@ -67,9 +66,9 @@ static bool nests_of(Kernel *k, const Info *f, UOpVec *nests) {
   return ok;
 }
 
-/* The loop of a nest that is distributed to a block's threads: the innermost that is long enough, or the
- * longest. NULL: none, or it stands inside one that is distributed. distributed: grows by it and all inside
- * it. */
+/* The loop of a nest to distribute to a block's threads: the innermost that is long enough, or the
+ * longest. NULL: there is none, or the nest is inside a distributed loop. *distributed: the bits of that
+ * loop and of all loops inside it are added. */
 static const RInfo *distribute_loop(const Info *f, const UOp *nest, int64_t threads, uint64_t *distributed) {
   int first = nest->op == OPS_STORE ? 2 : 1;
   const RInfo *best = NULL;
@@ -81,7 +80,7 @@ static const RInfo *distribute_loop(const Info *f, const UOp *nest, int64_t thre
     if (r && !r->grid && r->n > 1 && (!best || r->n >= best->n || r->n >= threads)) best = r;
   }
   bool here = best && !inside, past = inside;
-  for (int s = first; s < nest->nsrc; s++) { /* its loop, and those inside that */
+  for (int s = first; s < nest->nsrc; s++) { /* adds the loop and the loops inside it */
     past |= here && nest->src[s] == best->r;
     if (past) *distributed |= range_bit(nest->src[s]->arg.range.id);
   }
@@ -89,7 +88,7 @@ static const RInfo *distribute_loop(const Info *f, const UOp *nest, int64_t thre
   return here ? best : NULL;
 }
 
-/* Each row, or each few neighbouring columns, to so many threads. */
+/* Adds a list that gives each row, or each few neighbouring columns, to `threads` threads. */
 static bool block_per_row(Kernel *k, const Info *f, int64_t threads, const RInfo *column, ListVec *lists) {
   UOpVec nests = {0};
   uint64_t distributed = 0;
@@ -109,7 +108,7 @@ static bool block_per_row(Kernel *k, const Info *f, int64_t threads, const RInfo
 }
 
 /* ---- a thread per result */
-/* Threads that have rows of their own in the local memory of a block. */
+/* The number of threads for whose own rows a block's local memory has room. */
 static int64_t rows_room(const Kernel *k, const Info *f) {
   int64_t bytes = 1;
   for (size_t j = 0; j < f->fills.len; j++) {
@@ -119,7 +118,7 @@ static int64_t rows_room(const Kernel *k, const Info *f) {
   return f->fills.len ? TG_MAX(k->opt->target->local_bytes / bytes, 1) : INT64_MAX;
 }
 
-/* The longest loop of the grid along which neighbours in a warp are neighbours in memory. */
+/* The longest loop of the grid along which neighbours in a warp are neighbours in memory, or NULL. */
 static const RInfo *warp_loop(Kernel *k, const Info *f) {
   const RInfo *lane = NULL;
   for (int i = 0; i < f->nr; i++) {
@@ -129,7 +128,7 @@ static const RInfo *warp_loop(Kernel *k, const Info *f) {
   return lane;
 }
 
-/* The longest other one along which some load can be used again. */
+/* The longest loop of the grid, except for `lane`, along which some load can be reused, or NULL. */
 static const RInfo *tile_loop(Kernel *k, const Info *f, const RInfo *lane) {
   const RInfo *tile = NULL;
   for (int i = 0; f->reduces.len && i < f->nr; i++) {
@@ -155,7 +154,7 @@ static bool thread_per_tile(Kernel *k, const Info *f, const RInfo *lane, const R
     if (f->r[i].grid && &f->r[i] != lane && f->r[i].n > 1) other = &f->r[i];
   if (!ok || !other || threads >= LEAST_BLOCK) return ok;
   int64_t n = other == tile && other->n >= 4 ? (other->n + 3) / 4 : other->n;
-  int64_t more = power_below(n, TG_MIN(room, LEAST_BLOCK) / threads); /* a block is at least a few warps */
+  int64_t more = power_below(n, TG_MIN(room, LEAST_BLOCK) / threads); /* a block has at least a few warps */
   return more <= 1 || opt_add(k, out, OPT_LOCAL, other, more);
 }
 
@@ -170,7 +169,7 @@ static bool thread_per_result(Kernel *k, const Info *f, ListVec *lists) {
   return out && (threads <= 1 || opt_add(k, out, OPT_LOCAL, any, threads));
 }
 
-/* A running sum of long rows: its row. NULL: it is none. */
+/* The ordered loop of a running sum over long rows. NULL: there is none. */
 static const RInfo *scanned(const Kernel *k, const Info *f) {
   const RInfo *row = NULL;
   for (int i = 0; f->scans && i < f->nr; i++)
@@ -187,7 +186,7 @@ static bool row_lists(Kernel *k, const Info *f, ListVec *lists) {
   for (int64_t threads = WARP; ok && threads <= power_below(longest, MOST_OF_ROW); threads *= 2) {
     OptVec *out = scan ? list_new(k, lists) : NULL;
     ok = scan ? out && opt_add(k, out, OPT_GROUP, scan, threads) : block_per_row(k, f, threads, NULL, lists);
-    int64_t high = threads / 4; /* of a block that is a warp wide */
+    int64_t high = threads / 4; /* rows of threads in a block that is a warp wide */
     if (ok && column && WARP * high <= k->opt->target->most.block)
       ok = block_per_row(k, f, WARP * high, column, lists);
   }

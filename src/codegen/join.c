@@ -1,18 +1,20 @@
-/* join.c: partial values of threads become one. In: a register that threads along the inner axis of a block
- * have each summed their part in. Out: statements after which all of them hold the whole.
+/* join.c: partial values of threads become one. In: a register in which each thread along the inner axis
+ * of a block has the sum of its part. Out: statements after which the register holds the whole sum in all
+ * of these threads.
  *
- * Threads of a warp hand each other values: thread i joins what it has with what thread i xor h has, for h =
- * 16, 8 .. 1, so that all of them hold the same sum of the same tree. Where the axis has several warps, the
- * first thread of each then writes its sum to shared memory, and all threads join what is there in the same
- * way: one barrier, and none after it. A block that is no whole number of warps, or whose axis is no power of
- * two, joins in shared memory by halves: h threads take what the next h hold, then h/2. */
+ * Threads of a warp exchange values: thread i combines its value with that of thread i xor h, for h = 16,
+ * 8 .. 1, so that all threads hold the same sum of the same tree. If the axis has several warps, the first
+ * thread of each then writes its sum to shared memory, and all threads combine these sums in the same way:
+ * this takes one barrier, and none after it. A block that is not a whole number of warps, or whose axis is
+ * not a power of two, uses shared memory and halves instead: h threads add what the next h threads hold,
+ * then h/2. */
 #include "codegen/gpu.h"
 
 typedef struct Join {
   Grid *g;
-  UOp *x; /* the register */
+  UOp *x; /* an INDEX of the register */
   Ops op;
-  int n; /* ranges that the register is apart for: each value of them has its own sum */
+  int n; /* the number of ranges for each of whose values the register has its own sum */
   UOp *list[MAX_LIST], *at_list;
   int64_t apart;
   UOpVec *out;
@@ -42,7 +44,7 @@ static bool put(const Join *j, UOp *to, UOp *value) {
   return s && vec_push(k->mem, j->out, s);
 }
 
-/* Shared memory of n values for each that the register has. */
+/* Shared memory with n values for each sum of the register. */
 static UOp *memory_new(const Join *j, int64_t n) {
   Kernel *k = j->g->k;
   return uop_new(k->st, OPS_DEFINE_LOCAL, (DType)j->x->dtype, 1, 0, NULL,
@@ -57,13 +59,13 @@ static UOp *of_list(const Join *j, UOp *at, int64_t n) {
 /* ---- by shuffles */
 static bool power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
-/* All threads of all warps are there, and those of a sum are neighbours: masks are full. */
+/* Whether all warps are full and the threads of a sum are neighbours: then shuffles use full masks. */
 static bool has_warps(const Join *j, int64_t all, int64_t step) {
   int64_t threads = j->g->extent[j->g->inner];
   return j->g->k->opt->target->warp == WARP && step == 1 && all % WARP == 0 && power_of_two(threads);
 }
 
-/* Groups of n threads. */
+/* Adds the shuffles that reduce groups of n threads. */
 static bool shuffled(const Join *j, int64_t n) {
   Kernel *k = j->g->k;
   for (int64_t h = n / 2; h >= 1; h /= 2) {

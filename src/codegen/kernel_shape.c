@@ -1,6 +1,6 @@
 /* kernel_shape.c: a kernel's graph as the planner sees it (plan/shape.h). In: a kernel whose reductions
- * have the same loops, or stand in each other's, before its nest is made. Out: its loops, its accesses,
- * and what is computed of them. */
+ * have the same loops, or are nested in each other, before its nest is made. Out: its loops, its accesses,
+ * and the operations on them. */
 #include "codegen/heuristic.h"
 #include "codegen/nest.h"
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { NOT_EVEN = INT32_MIN };
 
-/* The same in the longest part of the loop, where that is cut into few: lanes are cut there, too. */
+/* As moves_evenly, but in the longest part of a loop that has few parts: lanes are cut at the same places. */
 static bool moves_in_part(Kernel *k, UOp *e, UOp *r, int64_t *by) {
   int64_t at[MOST_CUTS + 1], from = 0, longest = 0, size = 0;
   int n = changes_of(k, e, r, at);
@@ -40,7 +40,7 @@ static uint32_t loops_of(const KernelShape *c, const UOp *u) {
   return on;
 }
 
-/* Whether lanes along the loop that a clause moves with are cut where it changes. */
+/* Whether lanes along the loop that a clause moves with are cut where the clause changes. */
 static bool is_cut(Kernel *k, const KernelShape *c, const UOp *clause, uint32_t on) {
   bool holds;
   int64_t at[MOST_CUTS + 1];
@@ -49,7 +49,8 @@ static bool is_cut(Kernel *k, const KernelShape *c, const UOp *clause, uint32_t 
   return alone && changes_of(k, less, (UOp *)c->range[__builtin_ctz(on)], at);
 }
 
-/* Clauses that bound the loops of a product, for all its factors alike, are no gate of one. */
+/* Settles what the gate of an access means. Clauses that all factors of a product share bound the
+ * product's loops and are no gate of one access. */
 static void gate_settle(Kernel *k, Access *a, const KernelShape *c, const Clauses *asked) {
   Clauses own;
   own.n = a->index->arg.i ? gate_clauses(index_gate(a->index), own.at) : 0;
@@ -67,8 +68,8 @@ static void gate_settle(Kernel *k, Access *a, const KernelShape *c, const Clause
   }
 }
 
-/* Whether b reads elements of its own, a constant further than those of a: as the gates of an LSTM do of one
- * matrix. */
+/* Whether b reads the same buffer as a, a constant further, and none of the elements that a reads, as the
+ * gates of an LSTM read parts of one matrix. */
 static bool is_further(Kernel *k, const KernelShape *c, const Access *a, const Access *b) {
   bool own = false, alike = a->index->src[0] == b->index->src[0] && a->naxis == b->naxis &&
                             a->in_sum == b->in_sum && a->copied == b->copied && a->even && b->even &&
@@ -84,8 +85,7 @@ static bool is_further(Kernel *k, const KernelShape *c, const Access *a, const A
   return alike && own;
 }
 
-/* asked: by all that is summed of a product. */
-/* How far one loop moves an index in all; `most`: where that is not known. */
+/* How far one loop moves an index in all; `most` if that is not known. */
 static int64_t reach_of(Kernel *k, const KernelShape *c, UOp *index, int loop, int64_t most) {
   UOp *from[MAX_LOOPS], *to[MAX_LOOPS], *zero = num(k, 0);
   int n = 0;
@@ -97,6 +97,8 @@ static int64_t reach_of(Kernel *k, const KernelShape *c, UOp *index, int loop, i
   return known ? TG_MIN(alone->vmax - alone->vmin, most) : most;
 }
 
+/* Adds an access. asked: the clauses that all factors of the product share. Returns false if the planner
+ * cannot describe it. */
 static bool access_add(Kernel *k, KernelShape *c, const UOp *x, bool in_sum, const Clauses *asked,
                        const UOpVec *order) {
   const UOp *memory = x->src[0];
@@ -155,7 +157,7 @@ static bool loop_add(KernelShape *c, const UOp *r, bool reduce) {
   bool counted = r->op == OPS_RANGE && is_const(r->src[0]);
   if (r->op != OPS_RANGE || r->src[0]->ranges || r->arg.range.type == AXIS_ORDERED) return false;
   for (int at = 0; at < c->n; at++)
-    if (c->range[at] == r) return false; /* a reduction over a loop of an output */
+    if (c->range[at] == r) return false; /* this is a reduction over a loop of an output */
   if (c->n == MAX_LOOPS) return false;
   c->range[c->n] = r;
   c->most[c->n] = r->src[0]->vmax;
@@ -172,7 +174,8 @@ static bool lists(const UOp *store, const UOp *r) {
   return false;
 }
 
-/* The loops that all outputs have. Each may have others inside, over which what was summed is only read. */
+/* Adds the loops that all outputs have. An output may have other loops inside these, in which it only
+ * reads what was summed. */
 static bool outputs_add(Kernel *k, KernelShape *c, const UOp *sink, UOp *reduce) {
   for (int s = 0; s < sink->nsrc; s++)
     for (int i = 2; i < sink->src[s]->nsrc; i++) {
@@ -198,7 +201,7 @@ static bool same_loops(const UOp *a, const UOp *b) {
   return same && dtype_size((DType)a->dtype) == dtype_size((DType)b->dtype);
 }
 
-/* Whether a value of another reduction needs u. */
+/* Whether the value of another reduction needs u. */
 static bool is_inner(Kernel *k, const UOpVec *order, const UOp *u) {
   bool inner = false;
   for (size_t i = 0; !inner && i < order->len; i++) {
@@ -216,8 +219,8 @@ static bool sum_add(KernelShape *c, UOp *u, UOp *sum[MAX_SUMS]) {
   return true;
 }
 
-/* Sets `sum` to the reductions, the outermost first: *nouter. False: they are too many, the outermost
- * have not the same loops, or something goes in order. */
+/* Sets `sum` to the reductions, the outermost first: *nouter of them. Returns false if there are too many,
+ * if the outermost do not have the same loops, or if something is ordered. */
 static bool sums_found(Kernel *k, const UOpVec *order, KernelShape *c, UOp *sum[MAX_SUMS], int *nouter) {
   UOp *inner[MAX_SUMS];
   int n = 0;
@@ -232,12 +235,12 @@ static bool sums_found(Kernel *k, const UOpVec *order, KernelShape *c, UOp *sum[
       inner[n++] = u;
   }
   *nouter = c->nsum;
-  while (ok && n > 0) /* one that another needs stands before it in the graph */
+  while (ok && n > 0) /* in the graph, a reduction comes before those that need it */
     ok = sum_add(c, inner[--n], sum);
   return ok;
 }
 
-/* Whether u is a product that is part of the addition. */
+/* Whether u is a product that is fused with the addition. */
 static bool is_fused(const KernelShape *c, const UOp *u) {
   bool is = false;
   for (int i = 0; i < c->nsum; i++)
@@ -245,9 +248,9 @@ static bool is_fused(const KernelShape *c, const UOp *u) {
   return is && c->body[body_around(c, loops_of(c, u))].fused;
 }
 
-/* A choice is nothing where its condition is known, nor is what no memory is read for where its loops are
- * written out; a shift by what is not known takes a few operations. A conversion that a copy could hold is
- * counted with the load that it follows. */
+/* Adds an operation. A choice costs nothing where its condition is known. An operation on no loaded data
+ * costs nothing where its loops are unrolled. A shift by an unknown number takes a few operations. A
+ * conversion that a copy could hold is counted with the load before it. */
 static void operation_add(KernelShape *c, const UOp *u) {
   enum { SHIFT_BY_ANY = 3, SHIFT_BY_LESS = 1 };
 
@@ -264,8 +267,8 @@ static void operation_add(KernelShape *c, const UOp *u) {
   work_add(c, (Work){.on = on, .decided = by, .weight = any ? SHIFT_BY_ANY : SHIFT_BY_LESS});
 }
 
-/* What the factors of the products ask of their loops: false, unless all sums ask the same, which is nothing
- * where sums are nested. */
+/* The clauses that the factors of the products share. Returns false unless all sums have the same clauses;
+ * nested sums must have none. */
 static bool sums_asked(Kernel *k, const KernelShape *c, Clauses *asked) {
   bool ok = true;
   for (int i = 0; ok && i < c->nsum; i++) {
@@ -279,7 +282,7 @@ static bool sums_asked(Kernel *k, const KernelShape *c, Clauses *asked) {
   return ok;
 }
 
-/* had: loads that an access stands for. */
+/* Adds the loads and operations below the roots. had: loads that already have an access. */
 static bool loads_add(Kernel *k, KernelShape *c, UOp **root, int nroot, bool in_sum, const UOpVec *all,
                       UOpVec *had) {
   UOpVec order = {0};
@@ -287,7 +290,8 @@ static bool loads_add(Kernel *k, KernelShape *c, UOp **root, int nroot, bool in_
   bool ok = (!in_sum || sums_asked(k, c, &asked)) && uop_toposort(k->st, k->mem, root, (size_t)nroot, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
-    bool alu = op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL;
+    bool number = u->dtype != DT_INDEX && (u->dtype != DT_BOOL || uop_has(u, INDEX));
+    bool alu = op_is_alu((Ops)u->op) && number;
     if (in_sum && alu && !is_fused(c, u)) operation_add(c, u);
     if (!in_sum && alu && uop_has(u, REDUCE)) c->after += target_weight(c->target, u);
     if (u->op != OPS_INDEX || vec_has(had, u)) continue;
@@ -300,9 +304,10 @@ static bool loads_add(Kernel *k, KernelShape *c, UOp **root, int nroot, bool in_
   return ok;
 }
 
-/* Whether two reads of a buffer are in the same lines at all times: loops that leave a line move both alike,
- * and within one iteration of these they stay nearer than the next one is. The scales of a block of packed
- * weights are beside its values, the window of a stencil beside itself. */
+/* Whether two reads of a buffer are always in the same cache lines: loops that leave a line move both
+ * alike, and within one iteration of these loops the two stay closer than the next iteration is. The
+ * scales of a block of packed weights are beside its values in this way, and the window of a stencil
+ * beside itself. */
 static bool lines_shared(Kernel *k, const KernelShape *c, const Access *a, const Access *b) {
   int64_t next = INT64_MAX;
   bool alike = a->index->src[0] == b->index->src[0] && index_naxes(a->index) == index_naxes(b->index);
@@ -334,7 +339,8 @@ static void find_beside(Kernel *k, KernelShape *c) {
   }
 }
 
-/* Registers hold half as many numbers of 8 bytes as of f32, in which the model counts. */
+/* Makes the target one for numbers of 8 bytes: registers hold half as many of them as of f32, which the
+ * model counts in. */
 static void target_of_eight(KernelShape *c) {
   c->eight = *c->target;
   c->eight.vec_bytes /= 2;
@@ -342,7 +348,7 @@ static void target_of_eight(KernelShape *c) {
   c->target = &c->eight;
 }
 
-/* Loops that alone say whether a clause of a gate holds. */
+/* The loops that alone decide whether a clause of a gate holds. */
 static uint32_t clauses_of_one(const KernelShape *c, const UOp *index) {
   UOp *clause[MOST_CLAUSES];
   int n = index->arg.i ? gate_clauses(index_gate(index), clause) : 0;
@@ -354,8 +360,8 @@ static uint32_t clauses_of_one(const KernelShape *c, const UOp *index) {
   return decides;
 }
 
-/* The loops of reductions from `first` on, which are not outermost: each has loops of its own or another's of
- * its body, and stands in the loops of a reduction that needs it. */
+/* Adds the loops of the reductions from `first` on, which are not outermost. Each has loops of its own or
+ * those of another in its body, and is nested in the loops of a reduction that needs it. */
 static bool inner_loops_add(KernelShape *c, UOp *const *sum, int first) {
   bool ok = true;
   for (int i = first; ok && i < c->nsum; i++) {
@@ -376,7 +382,8 @@ static uint32_t own_loops(const KernelShape *c, const UOp *sum) {
   return own;
 }
 
-/* False: they are too many, or a reduction does not stand in the loops of the one that needs it. */
+/* Finds the bodies. Returns false if there are too many, or if a reduction is not nested in the loops of
+ * the one that needs it. */
 static bool bodies_find(KernelShape *c, UOp *const *sum, int nouter) {
   if (!c->nsum) c->body[c->nbody++] = (Body){.loops = (1u << c->n) - 1};
   for (int i = 0; i < c->nsum; i++) {
@@ -398,7 +405,7 @@ static bool bodies_find(KernelShape *c, UOp *const *sum, int nouter) {
   return true;
 }
 
-/* Conditions under which what is summed counts: they bound the loops of the sum (loop_bounds.c). */
+/* Finds the conditions under which a summand counts: they bound the loops of the sum (loop_bounds.c). */
 static void bounds_find(KernelShape *c) {
   for (int i = 0; i < c->nsum; i++) {
     UOp *v = c->value[i];
@@ -413,8 +420,8 @@ static void bounds_find(KernelShape *c) {
   }
 }
 
-/* What the outermost sums tell: which loops they go over, and whether blocks of them can add up in an output.
- * False: they are summed in different loops. */
+/* Settles what the outermost sums tell: which loops they are over, and whether blocks of them can add up
+ * in an output. Returns false if they are summed in different loops. */
 static bool sums_settle(Kernel *k, KernelShape *c, UOp *const *sum, int nouter) {
   UOp *reduce = sum[0];
   c->plain = c->nstore == 1 && k->sink->src[0]->src[1] == reduce;
@@ -425,7 +432,7 @@ static bool sums_settle(Kernel *k, KernelShape *c, UOp *const *sum, int nouter) 
     if (depends(k, reduce, c->range[r])) c->summed |= 1u << r;
     for (int i = 1; i < nouter; i++)
       if (depends(k, sum[i], c->range[r]) != (bool)(c->summed >> r & 1)) return false;
-    c->whole &= (c->reduce | c->summed) >> r & 1; /* each output is summed in its own iteration */
+    c->whole &= (c->reduce | c->summed) >> r & 1; /* each output has its own sum */
   }
   c->plain &= c->whole;
   for (int a = 1; a < c->naccess; a++)

@@ -1,52 +1,56 @@
-/* linearize.c: nest -> list. In: a nest of LOOPs whose statements list nothing any more (expand.c). Out:
- * Linear: loops opened and closed, index arithmetic as int64, or as int32 where bounds prove that it fits and
- * the target gains by it; its divisions by constants as decompose.c says.
+/* linearize.c: turns a loop nest into a list. In: a nest of LOOPs whose statements no longer list expanded
+ * ranges (expand.c). Out: a Linear, in which loops are opened and closed by RANGE and END. Index arithmetic
+ * is int64, or int32 if bounds prove that every index fits and the target gains by it. Index divisions by
+ * constants are replaced as decompose.c decides.
  *
- * A value is made once, in the outermost loop where all that it reads stands: below the loops whose ranges it
- * has, and below those that write a register or local memory that it reads. What a statement writes makes the
- * reads of it made so far old: LOADs of a register, local memory, or a buffer that an ORDERED loop writes
- * carry the time of the last write as arg (a WMMA that reads memory: as its last source), so that equal text
- * at different times is not one node. Other stores to buffers come last in their loop: all loads of the old
- * contents are done. */
+ * A value is computed once, in the outermost loop where everything that it reads is available: inside the
+ * loops whose ranges it uses, and inside the loops that write a register or local memory that it reads. A
+ * statement that writes a memory invalidates earlier reads of that memory. Therefore a LOAD of a register, of
+ * local memory, or of a buffer that an ORDERED loop writes carries the time of the last write as its arg (a
+ * WMMA that reads memory carries it as its last source), so that equal reads at different times are different
+ * nodes. All other stores to buffers are placed last in their loop, after all loads of the old contents. */
 #include "codegen/nest.h"
 #include "uop/matrix.h"
 #include <string.h>
 
 typedef struct OpenLoop {
-  UOp *range;      /* lowered; NULL: the kernel */
-  uint64_t writes; /* memories that are written in it */
-  bool skipped;    /* it may have no iteration */
-  uint32_t begun;  /* at this time */
+  UOp *range;      /* lowered to the index dtype; NULL: the kernel itself */
+  uint64_t writes; /* set of memories that are written in this loop */
+  bool skipped;    /* true: the loop may have no iteration */
+  uint32_t begun;  /* the time at which the loop was opened */
   uint32_t serial;
   UOpVec body, stores;
 } OpenLoop;
 
 typedef struct Lin {
   Kernel *k;
-  Vec(OpenLoop) open; /* outer first; the first is the kernel */
+  Vec(OpenLoop) open; /* outermost first; open.at[0] is the kernel */
   uint32_t serial, time;
-  uint32_t changed[64]; /* by memory: the time of its last write */
-  uint64_t partly;      /* memories that are filled as far as a loop of symbolic length goes */
+  uint32_t changed[64]; /* per memory bit: the time of its last write */
+  /* memories that are written in a loop of symbolic extent, which may fill only part of them */
+  uint64_t partly;
 
   struct {
     const UOp *reg;
     UOp *value; /* lowered */
-    int level;  /* of the value */
+    int level;  /* loop depth of the value */
     uint32_t time, serial;
-  } last[64]; /* by memory: what was last written to a register, and in which loop */
+  } last[64]; /* per memory bit: the value last written to a register, and the loop in which it was written */
 
-  UOp **repl;          /* what a node became, .. */
-  uint32_t *in, *when; /* .. in the loop of this serial, at this time; 0: not made */
-  int *level;          /* .. which is that deep */
-  uint64_t *reads;     /* memories below a node that statements write */
-  bool *updates;       /* by PARAM slot: an ORDERED loop writes it */
-  UOpMap *listed;      /* nodes of the program: lowering may meet one again */
+  UOp **repl;          /* by node id: what the node was lowered to, .. */
+  uint32_t *in, *when; /* .. the serial of the loop that it was made in (0: not made) and the time, .. */
+  int *level;          /* .. and the depth of that loop */
+  /* by node id: memories that the node or a source below it reads and that statements write */
+  uint64_t *reads;
+  bool *updates;  /* by PARAM slot: true if an ORDERED loop writes it */
+  UOpMap *listed; /* nodes already in the program, because lowering may produce the same node again */
   DType ix;
   UOpVec stack;
   Vec(int) next;
 } Lin;
 
-/* Memories share 64 bits; two that share one are only taken for changed more often. */
+/* The bit of a memory in a set of memories; 0 for a buffer that no ORDERED loop writes. All memories share 64
+ * bits. Two memories with the same bit are only assumed to change more often than they do. */
 static uint64_t memory_bit(const Lin *l, const UOp *m) {
   switch (m->op) {
   case OPS_DEFINE_REG: return 1ull << (m->arg.param.slot % 40);
@@ -56,9 +60,8 @@ static uint64_t memory_bit(const Lin *l, const UOp *m) {
   }
 }
 
-static const UOp *place_memory(const UOp *place) { /* of an INDEX, or a register itself */
-  return place->op == OPS_INDEX ? memory_of(place) : place;
-}
+/* The memory of a place, which is an INDEX or the register itself. */
+static const UOp *place_memory(const UOp *place) { return place->op == OPS_INDEX ? memory_of(place) : place; }
 
 static void written(Lin *l, uint64_t memories) {
   l->time++;
@@ -73,6 +76,8 @@ static uint32_t last_change(const Lin *l, uint64_t memories) {
   return t;
 }
 
+/* Whether u has been lowered in a loop that is still open and none of the memories that it reads has changed
+ * since. */
 static bool is_made(const Lin *l, const UOp *u) {
   if (!l->in[u->id] || l->level[u->id] >= (int)l->open.len) return false;
   return l->open.at[l->level[u->id]].serial == l->in[u->id] &&
@@ -81,7 +86,7 @@ static bool is_made(const Lin *l, const UOp *u) {
 
 static bool list(Lin *l, int level, UOp *u) { return u && vec_push(l->k->mem, &l->open.at[level].body, u); }
 
-/* A node of the program, once. */
+/* Adds a node to the program unless the program has it already. */
 static bool list_once(Lin *l, int level, UOp *u) {
   if (!u) return false;
   if (uop_map_get(l->listed, u)) return true;
@@ -96,7 +101,7 @@ static bool set(Lin *l, const UOp *u, UOp *as, int level) {
   return as != NULL;
 }
 
-/* Memories that a WMMA reads by itself, where its operands are places. */
+/* The memories that a WMMA reads itself. Its operands are then places, not values. */
 static uint64_t read_in_place(const Lin *l, const UOp *u) {
   uint64_t m = 0;
   for (int i = 0; u->op == OPS_WMMA && i < 2; i++)
@@ -111,8 +116,8 @@ static int level_of_sources(const Lin *l, const UOp *u) {
   return level;
 }
 
-/* Whether bounds prove that an INDEX is a place of its memory, in any iteration of any loop. One that is not
- * proved may be a place only because a loop around it has no iteration where it is none. */
+/* Whether bounds prove that an INDEX is inside its memory in every iteration of every loop. If they do not,
+ * the INDEX may be valid only because a loop around it runs no iteration in which it would be outside. */
 static bool is_in_bounds(const UOp *index) {
   if (index->op != OPS_INDEX) return true;
   const UOp *at = index->src[1];
@@ -121,7 +126,8 @@ static bool is_in_bounds(const UOp *index) {
 
 static int level_of(const Lin *l, const UOp *u) {
   int level = level_of_sources(l, u);
-  if (u->op == OPS_LOAD) { /* in the innermost loop that writes what it reads, or may keep it from running */
+  /* at least in the innermost loop that writes the memory that it reads, or that may skip the load */
+  if (u->op == OPS_LOAD) {
     uint64_t m = memory_bit(l, place_memory(u->src[0]));
     bool anywhere = is_in_bounds(u->src[0]) && !(l->partly & m);
     for (int d = (int)l->open.len - 1; d > level; d--)
@@ -135,7 +141,9 @@ static int level_of(const Lin *l, const UOp *u) {
 
 static DType lowered(const Lin *l, const UOp *u) { return u->dtype == DT_INDEX ? l->ix : (DType)u->dtype; }
 
-static bool divided(Lin *l, UOp *u, UOp *x, int level, bool *done) { /* an index division by a constant */
+/* Lowers an index division by a constant to cheaper operations. Sets *done to false if none are known.
+ * Returns false on failure. */
+static bool divided(Lin *l, UOp *u, UOp *x, int level, bool *done) {
   UOp *part[DIVIDE_NODES];
   int n = u->dtype == DT_INDEX && u->nsrc == 2 && l->k->ren ? divide_index(l->k->st, u, x, part) : 0;
   *done = n > 0;
@@ -144,8 +152,8 @@ static bool divided(Lin *l, UOp *u, UOp *x, int level, bool *done) { /* an index
   return !n || set(l, u, part[n - 1], level);
 }
 
-/* What a register holds, where that was written in a loop that is still open and nothing has changed it
- * since. */
+/* The value that a register holds, if it was written in the innermost open loop and has not changed since.
+ * Otherwise NULL. */
 static UOp *held(const Lin *l, const UOp *reg, uint64_t m) {
   int bit = __builtin_ctzll(m);
   if (reg->op != OPS_DEFINE_REG || l->last[bit].reg != reg || l->last[bit].time != l->changed[bit])
@@ -153,7 +161,8 @@ static UOp *held(const Lin *l, const UOp *reg, uint64_t m) {
   return l->last[bit].serial == l->open.at[l->open.len - 1].serial ? l->last[bit].value : NULL;
 }
 
-static bool make(Lin *l, UOp *u) { /* its sources are made */
+/* Lowers u, whose sources are lowered. */
+static bool make(Lin *l, UOp *u) {
   UOpStore *st = l->k->st;
   UOp *buf[70], **src = u->nsrc <= 70 ? buf : mem_alloc(l->k->mem, u->nsrc * sizeof *src);
   if (!src) return false;
@@ -171,12 +180,12 @@ static bool make(Lin *l, UOp *u) { /* its sources are made */
     Arg arg = u->arg;
     uint64_t m = u->op == OPS_LOAD ? memory_bit(l, place_memory(u->src[0])) : 0;
     if (m) arg.i = last_change(l, m);
-    if (u->op == OPS_LOAD && level > level_of_sources(l, u)) /* not the one of another loop */
-      arg.i = TG_MAX(arg.i, l->open.at[level].begun);
+    /* must differ from the same LOAD in another loop */
+    if (u->op == OPS_LOAD && level > level_of_sources(l, u)) arg.i = TG_MAX(arg.i, l->open.at[level].begun);
     UOp *known = m ? held(l, u->src[0], m) : NULL;
     if (known)
-      level = l->last[__builtin_ctzll(m)].level; /* what is made of it may be made there, for others too */
-    int n = u->op == OPS_PARAM || u->op == OPS_DEFINE_REG ? 0 : u->nsrc; /* without extents */
+      level = l->last[__builtin_ctzll(m)].level; /* so that other expressions may use it in that loop, too */
+    int n = u->op == OPS_PARAM || u->op == OPS_DEFINE_REG ? 0 : u->nsrc; /* these two lose their extents */
     uint64_t in_place = read_in_place(l, u);
     if (in_place) src[n++] = uop_const_int(st, l->ix, last_change(l, in_place));
     UOp *r = known                ? known
@@ -203,14 +212,15 @@ static bool value(Lin *l, UOp *root) {
       ok = is_made(l, u->src[i]) || (vec_push(m, &l->stack, u->src[i]) && vec_push(m, &l->next, 0));
       continue;
     }
-    ok = u->op != OPS_RANGE && make(l, u); /* the RANGE of a loop that is not open: no nest */
+    ok = u->op != OPS_RANGE && make(l, u); /* the RANGE of a loop that is not open: the nest is malformed */
     l->stack.len--, l->next.len--;
   }
   return ok;
 }
 
 /* ---- statements */
-static bool close_stores(Lin *l, OpenLoop *loop) { /* to buffers: the last thing in an iteration */
+/* Appends the stores to buffers, which come last in an iteration. */
+static bool close_stores(Lin *l, OpenLoop *loop) {
   for (size_t i = 0; i < loop->stores.len; i++)
     if (!vec_push(l->k->mem, &loop->body, loop->stores.at[i])) return false;
   return true;
@@ -219,7 +229,9 @@ static bool close_stores(Lin *l, OpenLoop *loop) { /* to buffers: the last thing
 static bool store(Lin *l, UOp *u) {
   const UOp *memory = place_memory(u->src[0]);
   OpenLoop *here = &l->open.at[l->open.len - 1];
-  int last = memory->op == OPS_DEFINE_REG ? 0 : 1; /* a register is declared where it gets its first value */
+  /* a register's value is computed before the register, because the register is declared at its first
+   * write */
+  int last = memory->op == OPS_DEFINE_REG ? 0 : 1;
   if (!value(l, u->src[!last]) || !value(l, u->src[last])) return false;
   uint64_t m = memory->op == OPS_PARAM ? 0 : memory_bit(l, memory);
   written(l, m);
@@ -236,7 +248,8 @@ static bool store(Lin *l, UOp *u) {
   return s && vec_push(l->k->mem, memory->op == OPS_PARAM ? &here->stores : &here->body, s);
 }
 
-static bool barrier(Lin *l, const UOp *u) { /* what other threads wrote is read again */
+/* A barrier makes every later read of local memory a new one, because other threads may have written it. */
+static bool barrier(Lin *l, const UOp *u) {
   UOp *keep[2];
   for (int i = 0; i < u->nsrc && i < 2; i++)
     keep[i] = uop_const_int(l->k->st, l->ix, u->src[i]->arg.v.i);
@@ -291,7 +304,8 @@ static bool loop(Lin *l, UOp *u) {
   return ok;
 }
 
-static bool statement(Lin *l, UOp *u) { /* loops nest as deep as a kernel has axes: this may recurse */
+/* Recursion is safe because loops nest only as deep as a kernel has axes. */
+static bool statement(Lin *l, UOp *u) {
   switch (u->op) {
   case OPS_LOOP: return loop(l, u);
   case OPS_STORE: return store(l, u);
@@ -301,8 +315,9 @@ static bool statement(Lin *l, UOp *u) { /* loops nest as deep as a kernel has ax
   }
 }
 
-/* ---- before: what an ACC does, as a STORE; a product is rounded once with the sum that it goes to, and
- * where a term is a product that was added to another term in one rounding, each of them is added so */
+/* ---- before the list is made: each ACC becomes a STORE. A product is added to its sum with one rounding
+ * (MULACC). If a term is itself a MULACC, its product and its addend are each added to the sum in this
+ * way. */
 static UOp *added(Kernel *k, Ops op, UOp *was, UOp *v) {
   bool fuses = op == OPS_ADD && (!k->ren || op_in_set(k->ren->native, OPS_MULACC)) &&
                dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
@@ -328,8 +343,8 @@ static UOp *steps(Kernel *k, UOp *u) {
   return r;
 }
 
-/* Buffers that an ORDERED loop writes, or the blocks of a reduction that they hold the sum of: they are read
- * again in each iteration. */
+/* Finds the buffers that an ORDERED loop or a loop over blocks of a reduction writes. They are read again in
+ * each iteration, because they may hold a running sum. */
 static void ordered_writes(Lin *l, const UOp *u, bool ordered) {
   if (u->op == OPS_STORE && ordered && place_memory(u->src[0])->op == OPS_PARAM)
     l->updates[place_memory(u->src[0])->arg.param.slot] = true;
@@ -375,7 +390,7 @@ static bool lin_begin(Lin *l, UOp *sink, UOpVec *order, Linear *out) {
   }
   OpenLoop kernel = {.serial = ++l->serial};
   bool ok = vec_push(m, &l->open, kernel);
-  for (size_t i = 0; ok && i < order->len; i++) /* pointers first */
+  for (size_t i = 0; ok && i < order->len; i++) /* pointers are listed first */
     if (order->at[i]->op == OPS_PARAM) ok = value(l, order->at[i]);
   return ok;
 }
@@ -391,15 +406,14 @@ static void lin_end(Lin *l) {
   mem_free(m, l->updates);
 }
 
-/* A step of a unit that adds to the register itself. */
+/* Whether a STORE is a step of a matrix unit that accumulates into the register itself. */
 static bool steps_in_place(const UOp *u) {
   const UOp *v = u->op == OPS_STORE ? u->src[1] : NULL;
   return v && v->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[v->arg.i]);
 }
 
-/* What a register holds after its last iteration may go straight to who reads it; one that nobody loads is
- * none.
- */
+/* Removes registers that are never loaded, and stores to them. They arise because the value after the last
+ * iteration may be passed directly to its user. */
 static bool unread_dropped(const Lin *l, Linear *out) {
   bool *loaded = mem_alloc(l->k->mem, store_id_limit(l->k->st) + 1);
   int n = 0;

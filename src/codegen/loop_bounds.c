@@ -1,26 +1,28 @@
-/* loop_bounds.c: loops whose iterations are not all needed. In: a nest after opts. Out: a loop runs from the
- * first iteration that counts to the last: one whose steps add WHERE(condition, value, identity) runs where
- * the condition may hold, and without asking where it must; one that fills rows of local memory runs where a
- * row is read afterwards. Together: causal attention scores no key behind its query, and asks of few of those
- * before it.
+/* loop_bounds.c: restricts loops to the iterations that are needed. In: a nest after opts. Out: a loop runs
+ * from the first iteration that counts to the last. A loop whose steps add WHERE(condition, value, identity)
+ * runs only where the condition may hold, and does not test the condition where it must hold. A loop that
+ * fills rows of local memory runs only for the rows that are read afterwards. In causal attention, no key
+ * behind its query is scored, and the condition is tested only for a few of the keys before it.
  *
- * A bound that moves with what is inside the loop (a tile of queries) is two: between what holds for all of
- * it and what holds for any the condition stays. What a step left out would have added is the identity, and
- * what a store left out would have written is never read. */
+ * A bound that depends on ranges inside the loop (a tile of queries) becomes two bounds: the condition stays
+ * only in the iterations between the bound that holds for all values of those ranges and the bound that holds
+ * for any of them. This is exact, because a step that is left out would have added the identity, and a store
+ * that is left out would have written an element that is never read. */
 #include "codegen/nest.h"
 #include <string.h>
 
 enum { MOST_GATES = 8 };
 
-/* Iterations from .. to - 1. NULL: from the first, to the last. */
+/* The iterations from .. to - 1. A NULL `from` is the first iteration, a NULL `to` is the last one. */
 typedef struct Iters {
   UOp *from, *to;
 } Iters;
 
-/* A condition of sums: they count where it holds (else: where it does not). Iterations in which it does for
- * something in the loop, and for all of it; what of it does not bound the loop is left, or NULL. A product
- * counts where what all its factors ask holds; `g` is then NULL, and clauses that bound the loop are taken out
- * of the gates of its factors. */
+/* A condition of sums. Steps count where it holds, or where it does not hold if `holds` is false. `any`: the
+ * iterations in which it holds for something inside the loop; `all`: those in which it holds for everything
+ * inside. `left`: the part of the condition that does not bound the loop, or NULL. A product counts where the
+ * clauses hold that all its factors require; then `g` is NULL, `product` has the clauses, and the clauses
+ * that bound the loop (`taken`) are removed from the gates of its factors. */
 typedef struct Gate {
   UOp *g, *left;
   Clauses product, taken;
@@ -31,14 +33,14 @@ typedef struct Gate {
 typedef struct LoopBounds {
   Kernel *k;
   PlaceVec at;
-  size_t here, end; /* places of the loop and of what follows its last statement */
+  size_t here, end; /* index in `at` of the loop, and of the first statement behind it */
   UOp *loop, *r;
   Gate gate[MOST_GATES];
   int ngate;
-  Iters any, all;   /* iterations that count; and in which no sum asks */
-  bool whole, rows; /* something needs every iteration; it fills rows */
-  bool catches_up;  /* blocks of an ONLINE */
-  UOpVec *made;     /* ranges of the loops that parts became */
+  Iters any, all;  /* iterations that count; iterations in which no sum needs a test */
+  bool rows;       /* the loop fills rows */
+  bool catches_up; /* the loop is over the blocks of an ONLINE */
+  UOpVec *made;    /* ranges of the loops that the loop was divided into */
 } LoopBounds;
 
 static UOp *with_range(Kernel *k, UOp *e, UOp *r, UOp *value) {
@@ -46,7 +48,7 @@ static UOp *with_range(Kernel *k, UOp *e, UOp *r, UOp *value) {
   return s ? uop_simplify(k->st, k->mem, s) : NULL;
 }
 
-/* The lesser or the greater of two, by what is known of them where it can be. */
+/* The greater of a and b: one of them if bounds tell which, otherwise a MAX. */
 static UOp *greatest_of(Kernel *k, UOp *a, UOp *b) {
   UOp *d = ix(k, OPS_SUB, a, b);
   if (d && d->vmin >= 0) return a;
@@ -54,14 +56,15 @@ static UOp *greatest_of(Kernel *k, UOp *a, UOp *b) {
 }
 
 /* ---- extremes over what is inside the loop */
-/* A range that has a value where the loop begins. */
+/* Whether r is the range of a loop around this one, so that it has a value where this loop begins. */
 static bool is_around(const LoopBounds *c, const UOp *r) {
   for (int up = c->at.at[c->here].up; up >= 0; up = c->at.at[up].up)
     if (c->at.at[up].u->src[0] == r) return true;
   return false;
 }
 
-/* A range of e that is neither around the loop nor its own; NULL: there is none. */
+/* A range of e that is not around the loop, and not the loop's own range unless `own`. NULL: there is
+ * none. */
 static UOp *inner_range(const LoopBounds *c, UOp *e, bool own) {
   UOpVec order = {0};
   UOp *r = NULL;
@@ -74,8 +77,8 @@ static UOp *inner_range(const LoopBounds *c, UOp *e, bool own) {
   return r;
 }
 
-/* The least or the greatest that e is, in terms of the ranges around the loop, and of its own unless `own`:
- * then over that too. */
+/* The least or the greatest value of e over the ranges inside the loop, as an expression of the ranges around
+ * the loop and of the loop's own range. If `own`, also over the loop's own range. NULL: not known. */
 static UOp *extreme(const LoopBounds *c, UOp *e, bool greatest, bool own) {
   UOp *x;
   while (e && (x = inner_range(c, e, own))) {
@@ -87,30 +90,31 @@ static UOp *extreme(const LoopBounds *c, UOp *e, bool greatest, bool own) {
   return e;
 }
 
-/* d = step * r + rest, where d moves evenly with the loop, and nothing is data: what a bound reads, this very
- * loop might fill. */
+/* Writes d as step * r + rest. False if d does not move evenly with the loop, or if rest reads memory: this
+ * very loop might fill what the bound reads. */
 static bool solve(LoopBounds *c, UOp *d, int64_t *step, UOp **rest) {
   *rest = with_range(c->k, d, c->r, num(c->k, 0));
   return *rest && !uop_has(*rest, INDEX) && moves_evenly(c->k, d, c->r, step) && *step &&
          !depends(c->k, *rest, c->r);
 }
 
-/* Where d < 0: r < this with a step above 0, else r >= this. */
+/* The bound b such that d < 0 where r < b (step > 0) or where r >= b (step < 0). It is ceil(-rest / step), or
+ * the first r > rest / -step. */
 static UOp *bound(LoopBounds *c, UOp *rest, int64_t step) {
   Kernel *k = c->k;
-  if (step > 0) /* ceil(-rest / step) */
-    return ix(k, OPS_FLOORDIV, ix(k, OPS_SUB, num(k, step - 1), rest), num(k, step));
-  return ix(k, OPS_ADD, ix(k, OPS_FLOORDIV, rest, num(k, -step)), num(k, 1)); /* r > rest / -step */
+  if (step > 0) return ix(k, OPS_FLOORDIV, ix(k, OPS_SUB, num(k, step - 1), rest), num(k, step));
+  return ix(k, OPS_ADD, ix(k, OPS_FLOORDIV, rest, num(k, -step)), num(k, 1));
 }
 
 /* ---- sums behind a condition */
 
-/* The bound that leaves fewer iterations; had: NULL, or the one so far. */
+/* The bound that leaves fewer iterations. had: the bound so far, or NULL. */
 static UOp *nearer(Kernel *k, UOp *had, UOp *bound, bool upper) {
   return !had ? bound : upper ? ix_min(k, had, bound) : greatest_of(k, had, bound);
 }
 
-/* `less` is a < b; holds: whether it must be so. */
+/* Bounds the loop by `less`, which is a < b. holds: whether it must be true or must be false. Returns false
+ * if it gives no bound. */
 static bool bound_by(LoopBounds *c, Gate *g, const UOp *less, bool holds) {
   UOp *d = less->src[0]->dtype == DT_INDEX ? ix(c->k, OPS_SUB, less->src[0], less->src[1]) : NULL, *rest;
   int64_t step;
@@ -125,7 +129,8 @@ static bool bound_by(LoopBounds *c, Gate *g, const UOp *less, bool holds) {
   return *all && *any;
 }
 
-/* The clauses that bound the loop, of a condition that must hold, or must not, are taken out. */
+/* Takes the clauses that bound the loop out of condition e, which must hold or must not hold. The other
+ * clauses go to g->left. */
 static bool take_bounds(LoopBounds *c, Gate *g, UOp *e, bool holds) {
   bool clauses = e->dtype == DT_BOOL && e->op == (holds ? OPS_AND : OPS_OR);
   if (clauses) return take_bounds(c, g, e->src[0], holds) && take_bounds(c, g, e->src[1], holds);
@@ -136,7 +141,7 @@ static bool take_bounds(LoopBounds *c, Gate *g, UOp *e, bool holds) {
   return g->left != NULL;
 }
 
-/* The same of what the factors of a product ask. */
+/* Bounds the loop by the clauses that all factors of a product require. */
 static void take_clauses(LoopBounds *c, Gate *g) {
   for (int i = 0; i < g->product.n; i++) {
     bool holds;
@@ -153,6 +158,7 @@ static bool is_identity(const UOp *acc, const UOp *v) {
   return dtype_is_float((DType)v->dtype) ? v->arg.v.f == none.f : v->arg.v.i == none.i;
 }
 
+/* As step_gated, for a product that is added: its condition is what all its factors require. */
 static bool product_gated(LoopBounds *c, const UOp *acc) {
   Clauses all;
   int i = 0;
@@ -166,7 +172,8 @@ static bool product_gated(LoopBounds *c, const UOp *acc) {
   return true;
 }
 
-/* A step that adds a value where a condition holds (or does not), else the identity. */
+/* Whether a step adds a value where a condition holds (or does not hold), and the identity otherwise. The
+ * condition is added to c->gate. */
 static bool step_gated(LoopBounds *c, const UOp *acc) {
   UOp *v = acc->src[1];
   if (v->op == OPS_MUL) return product_gated(c, acc);
@@ -182,7 +189,8 @@ static bool step_gated(LoopBounds *c, const UOp *acc) {
 
 /* ---- rows that are read afterwards */
 
-/* What one statement reads of memory m: the least and the greatest offset. False: not known. */
+/* Extends *low .. *high, the offsets that are read of memory m, by what one statement reads. Returns false if
+ * that is not known. */
 static bool reads_of(LoopBounds *c, size_t place, const UOp *m, UOp **low, UOp **high) {
   UOp *u = c->at.at[place].u;
   bool inside = place > c->here && place < c->end;
@@ -192,7 +200,7 @@ static bool reads_of(LoopBounds *c, size_t place, const UOp *m, UOp **low, UOp *
     UOp *x = order.at[i];
     bool stored = u->op == OPS_STORE && x == u->src[0];
     if (x->op != OPS_INDEX || x->src[0] != m || stored) continue;
-    if (place < c->here) ok = false; /* what the iteration before has left */
+    if (place < c->here) ok = false; /* it reads what the previous iteration left */
     UOp *first = ok ? extreme(c, x->src[1], false, inside) : NULL;
     UOp *last = ok ? extreme(c, x->src[1], true, inside) : NULL;
     ok = first && last;
@@ -203,7 +211,8 @@ static bool reads_of(LoopBounds *c, size_t place, const UOp *m, UOp **low, UOp *
   return ok;
 }
 
-/* The iterations in which this store writes what is read later. */
+/* Finds the iterations in which this store writes elements that are read later. Returns false if they are not
+ * known. */
 static bool iters_read(LoopBounds *c, const UOp *store, Iters *t) {
   Kernel *k = c->k;
   const UOp *m = stored_in(store);
@@ -215,8 +224,9 @@ static bool iters_read(LoopBounds *c, const UOp *store, Iters *t) {
   UOp *first = ok && low ? extreme(c, store->src[0]->src[1], false, false) : NULL;
   UOp *last = first ? extreme(c, store->src[0]->src[1], true, false) : NULL;
   if (!last) return false;
-  UOp *past =
-      ix(k, OPS_SUB, ix(k, OPS_SUB, first, high), num(k, 1)); /* < 0: it writes below what is read last */
+  /* past < 0: the store begins at or before the last element that is read; before < 0: it ends at or after
+   * the first one */
+  UOp *past = ix(k, OPS_SUB, ix(k, OPS_SUB, first, high), num(k, 1));
   UOp *before = ix(k, OPS_SUB, ix(k, OPS_SUB, low, last), num(k, 1));
   if (!past || !before || !solve(c, past, &step, &rest) || step < 0) return false;
   t->to = bound(c, rest, step);
@@ -236,7 +246,7 @@ static bool mentioned_outside(LoopBounds *c, UOp *m) {
   return found;
 }
 
-/* Whether what the loop leaves behind is made of register m. */
+/* Whether a value that the loop leaves behind depends on register m. */
 static bool is_left_behind(LoopBounds *c, const UOp *m) {
   bool found = false;
   for (size_t i = c->here + 1; !found && i < c->end; i++) {
@@ -247,7 +257,7 @@ static bool is_left_behind(LoopBounds *c, const UOp *m) {
   return found;
 }
 
-/* Whether a statement has no effect in iterations that do not count; notes which those are. */
+/* Whether a statement has no effect in iterations that do not count. Records which iterations count. */
 static bool only_counts(LoopBounds *c, const UOp *u) {
   UOp *m = stored_in(u);
   bool outside = mentioned_outside(c, m);
@@ -262,8 +272,8 @@ static bool only_counts(LoopBounds *c, const UOp *u) {
   return c->rows = true;
 }
 
-/* Joins the gates of all sums: the iterations in which some sum changes, and those in which no sum has a
- * condition left; with those that fill the rows, if there are any. */
+/* Joins the conditions of all sums: c->any becomes the iterations in which some sum changes, c->all those in
+ * which no sum needs a test. The iterations that fill rows are added to c->any. */
 static bool join_gates(LoopBounds *c) {
   Iters rows = c->any;
   for (int i = 0; i < c->ngate; i++) {
@@ -282,7 +292,8 @@ static bool join_gates(LoopBounds *c) {
   return true;
 }
 
-/* All threads of a block run a loop alike where they meet in it. */
+/* Whether e depends on a thread index. If the threads of a block meet inside the loop, its bounds must be the
+ * same for all threads. */
 static bool moves_with_threads(const LoopBounds *c, const UOp *e) {
   for (int up = c->at.at[c->here].up; e && up >= 0; up = c->at.at[up].up) {
     const UOp *r = c->at.at[up].u->src[0];
@@ -300,19 +311,21 @@ static bool find(LoopBounds *c) {
   }
   if ((!c->ngate && !c->rows) || (c->ngate && !join_gates(c))) return false;
   bool alone = c->rows || c->catches_up, one = c->any.from == c->all.from && c->any.to == c->all.to;
-  if (nested && !alone && !one) return false; /* parts of parts: more text than the conditions are worth */
+  /* a nested loop would be divided into parts of parts, which is more text than the tests are worth */
+  if (nested && !alone && !one) return false;
   return !alone || (!moves_with_threads(c, c->any.from) && !moves_with_threads(c, c->any.to) &&
                     !moves_with_threads(c, c->all.from) && !moves_with_threads(c, c->all.to));
 }
 
 /* ---- the loop in parts */
-static UOp *inside(LoopBounds *c, UOp *e) { /* e, but no less than 0 and no more than the loop's length */
+/* The value of e, limited to 0 .. the loop's extent. */
+static UOp *inside(LoopBounds *c, UOp *e) {
   Kernel *k = c->k;
   UOp *low = e ? ix(k, OPS_MAX, e, num(k, 0)) : NULL;
   return low ? ix_min(k, low, c->r->src[0]) : NULL;
 }
 
-/* Whether an address is another in each iteration of the loop or of one inside. */
+/* Whether an address changes with the iterations of the loop or of a loop inside it. */
 static bool moves_within(const LoopBounds *c, const UOp *x) {
   bool moves = false;
   for (size_t i = c->here; !moves && i < c->end; i++) {
@@ -323,7 +336,8 @@ static bool moves_within(const LoopBounds *c, const UOp *x) {
   return moves;
 }
 
-/* Gated loads that stay as they are: what does not move is read before the loop, if it has an iteration or not. */
+/* Adds the gated loads that must keep their gates: a load that does not move is hoisted before the loop and
+ * made even if the loop has no iteration. */
 static bool loads_kept(LoopBounds *c, UOpVec *from, UOpVec *to) {
   Kernel *k = c->k;
   UOpVec order = {0};
@@ -337,7 +351,7 @@ static bool loads_kept(LoopBounds *c, UOpVec *from, UOpVec *to) {
   return ok;
 }
 
-/* The loop where its conditions are what is left of them. */
+/* The loop with each condition replaced by the part of it that does not bound the loop. */
 static UOp *without(LoopBounds *c) {
   Kernel *k = c->k;
   UOpVec from = {0}, to = {0};
@@ -366,8 +380,8 @@ static bool local_memories(Kernel *k, UOp *u, UOpVec *out) {
   return ok;
 }
 
-/* A part that follows another: its loops and registers are its own. It fills the local memory of the one
- * before, which has ended: a block has little of it. */
+/* A copy of a part, to follow another part. Its loops and registers are new, but it uses the same local
+ * memory, because the part before it has ended and a block has little local memory. */
 static UOp *part_copy(LoopBounds *c, UOp *of) {
   Kernel *k = c->k;
   UOpVec stays = {0};
@@ -377,7 +391,7 @@ static UOp *part_copy(LoopBounds *c, UOp *of) {
   return copy;
 }
 
-/* Iterations from .. to - 1. */
+/* Adds a loop over the iterations from .. to - 1, unless there are none. */
 static bool part_add(LoopBounds *c, UOp *of, UOp *from, UOp *to, UOpVec *out) {
   Kernel *k = c->k;
   UOp *n = from && to ? ix(k, OPS_MAX, ix(k, OPS_SUB, to, from), num(k, 0)) : NULL;
@@ -394,6 +408,7 @@ static bool part_add(LoopBounds *c, UOp *of, UOp *from, UOp *to, UOpVec *out) {
   return loop && vec_push(k->mem, out, loop);
 }
 
+/* Replaces the loop by up to three loops: with the test, without it, and with it again. */
 static bool in_parts(LoopBounds *c) {
   Kernel *k = c->k;
   UOp *first = c->any.from ? inside(c, c->any.from) : num(k, 0);
@@ -420,7 +435,7 @@ static bool is_plain(const UOp *u) {
          (u->src[0]->arg.range.type == AXIS_REDUCE || u->src[0]->arg.range.type == AXIS_LOOP);
 }
 
-/* Whether a condition that r moves says whether value v counts. */
+/* Whether value v counts only where a condition that depends on r holds. */
 static bool is_asked(Kernel *k, UOp *v, const UOp *r) {
   Clauses c;
   bool asked = v->op == OPS_WHERE && depends(k, v->src[0], r);
@@ -430,7 +445,7 @@ static bool is_asked(Kernel *k, UOp *v, const UOp *r) {
   return asked;
 }
 
-/* Whether a loop over r may have iterations that do not count: a first look at it. */
+/* Whether a loop over r may have iterations that do not count. This is a quick first check. */
 static bool may_bound(Kernel *k, const UOp *loop, const UOp *r) {
   bool may = false;
   for (int i = 1; !may && i < loop->nsrc; i++) {
@@ -458,8 +473,9 @@ static bool bound_loop(Kernel *k, UOp *loop, UOpVec *made) {
   return ok;
 }
 
-/* Outer loops before inner ones, as what an outer one leaves out its inner ones need not ask; and what reads
- * a row before what fills it. */
+/* Lists the plain loops. Outer loops come first, because a condition that bounds an outer loop need not be
+ * tested inside it. Later loops come before earlier ones, so that a loop that reads rows is bounded before
+ * the loop that fills them. */
 static bool loops_in_order(Kernel *k, UOp *u, UOpVec *out) {
   bool ok = !is_plain(u) || vec_push(k->mem, out, u);
   for (int i = u->nsrc; ok && i-- > 0;)
@@ -468,7 +484,7 @@ static bool loops_in_order(Kernel *k, UOp *u, UOpVec *out) {
 }
 
 bool bound_loops(Kernel *k) {
-  UOpVec loops = {0}, seen = {0}; /* seen: ranges */
+  UOpVec loops = {0}, seen = {0}; /* seen: ranges of loops that are already bounded */
   bool ok = true;
   for (UOp *before = NULL; ok && k->sink != before;) {
     before = k->sink;

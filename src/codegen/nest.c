@@ -1,21 +1,21 @@
-/* nest.c: a kernel's graph -> its loop nest (nest.h). In: SINK of STOREs that list their loops, REDUCE and
- * SCAN in their values, local memory behind AFTER. Out: the tree; reductions are registers that statements
- * step.
+/* nest.c: turns a kernel's graph into its loop nest (nest.h). In: a SINK of STOREs that list their loops,
+ * with REDUCE and SCAN in their values and local memory behind AFTER. Out: the tree. Each reduction becomes a
+ * register that statements step.
  *
- * Loops form a tree: an output lists its loops outside in; the loops of a reduction, or of what fills local
- * memory, hang below the deepest loop that they depend on, and those over the same ranges share them. In a
- * loop a statement comes after those that its value needs; stores to buffers come last, so that every load of
- * the old contents is done. */
+ * The loops form a tree. An output lists its loops from the outside in. The loops of a reduction, or of a
+ * store that fills local memory, are placed inside the deepest loop that they depend on, and reductions over
+ * the same ranges share their loops. Inside a loop, a statement follows the statements that its value needs.
+ * Stores to buffers come last, after all loads of the old contents. */
 #include "codegen/nest.h"
 #include <string.h>
 
-/* ---- which loops a node is in: free ranges, exact for any number of loops */
+/* ---- which loops a node is in: its free ranges, exact for any number of loops */
 typedef struct Free {
   int n;
   UOp *r[];
 } Free;
 
-enum { MOST_SET_APART = 1000 }; /* nests of a kernel */
+enum { MOST_SET_APART = 1000 }; /* attempts to give a nest ranges of its own */
 
 typedef struct NestLoop {
   UOp *range;
@@ -29,12 +29,12 @@ typedef struct Build {
   Arena arena;
   Vec(NestLoop) loops;
   const Free **free;
-  UOp **now;      /* what a node is in the nest */
-  int *loop_of;   /* a RANGE's loop */
-  int *late;      /* the innermost loop that is around all users of a node */
-  uint8_t *state; /* 1: on the stack, 2: done */
-  bool *output;   /* STOREs of the SINK; the others fill local memory */
-  UOp *clash;     /* a nest that cannot share the loops of its ranges: it is to have ranges of its own */
+  UOp **now;      /* by node id: what a node has become in the nest */
+  int *loop_of;   /* by id of a RANGE: its loop, or -1 */
+  int *late;      /* by node id: the innermost loop that is around all users of the node */
+  uint8_t *state; /* 1: on the stack; 2: done */
+  bool *output;   /* STOREs of the SINK; all other STOREs fill local memory */
+  UOp *clash;     /* a nest that cannot share the loops of its ranges and needs ranges of its own, or NULL */
 } Build;
 
 static const Free no_loops = {0};
@@ -74,8 +74,8 @@ static const Free *free_without(Build *b, const Free *x, int n, UOp *const *r) {
 
 static int list_start(const UOp *u) { return u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc; }
 
-/* A nest whose loops an output has, which lists those around them too: it stands in these, and so does all
- * that reads it. */
+/* Adds the loops around loop `first` to f. A nest may use the loops of an output, which lists its outer loops
+ * too. The nest, and everything that reads it, is then inside those loops. */
 static const Free *free_around(Build *b, const Free *f, const UOp *first) {
   int loop = b->loop_of[first->id];
   for (loop = loop < 0 ? 0 : b->loops.at[loop].parent; f && loop > 0; loop = b->loops.at[loop].parent) {
@@ -88,7 +88,7 @@ static const Free *free_around(Build *b, const Free *f, const UOp *first) {
   return f;
 }
 
-/* After place_outputs. */
+/* Called after place_outputs. */
 static bool free_set(Build *b, UOp *u) {
   const Free *f = &no_loops;
   for (int i = 0; i < u->nsrc && f; i++)
@@ -115,8 +115,8 @@ static int loop_add(Build *b, UOp *range, int parent) {
   return b->loop_of[range->id] = (int)b->loops.len - 1;
 }
 
-/* A REDUCE, or a STORE that fills local memory, ends a loop nest of its own; those over the same ranges share
- * it. */
+/* Whether u ends a loop nest of its own: a REDUCE, or a STORE that fills local memory. Nests over the same
+ * ranges share their loops. */
 static bool ends_nest(const Build *b, const UOp *u) {
   return (u->op == OPS_REDUCE || (u->op == OPS_STORE && !b->output[u->id])) && list_start(u) < u->nsrc;
 }
@@ -141,7 +141,7 @@ static int common(const Build *b, int x, int y) { /* the deepest loop around bot
   return x;
 }
 
-/* The outermost loop in which a nest can stand: the deepest that it depends on. */
+/* The outermost loop in which a nest can be placed: the deepest loop that it depends on. */
 static int earliest(const Build *b, const UOp *u) {
   const Free *f = b->free[u->id];
   int at = 0;
@@ -163,8 +163,8 @@ static bool place_outputs(Build *b) {
   return true;
 }
 
-/* Where the loops of u stand: as far out as they can, but with the others over the same ranges where those
- * are in there too. */
+/* Places the loops of u as far out as possible, but together with the other nests over the same ranges if
+ * those are placed inside the loops that u needs. Returns the innermost loop, or -1. */
 static int place_nest(Build *b, const UOpVec *order, size_t at, UOp *u) {
   int most = b->late[u->id], first = list_start(u), have = b->loop_of[u->src[first]->id];
   int own = earliest(b, u), want = own;
@@ -187,7 +187,7 @@ static int place_nest(Build *b, const UOpVec *order, size_t at, UOp *u) {
   return vec_push(b->k->mem, &outer->members, u) ? loop : -1;
 }
 
-/* Users first: the loops around a nest are known before its own. */
+/* Visits users first, because the loops around a nest must be known before its own loops are placed. */
 static bool place_nests(Build *b, const UOpVec *order) {
   for (size_t i = order->len; i-- > 0;) {
     UOp *u = order->at[i];
@@ -260,7 +260,8 @@ UOp *loop_new(Kernel *k, UOp *range, int n, UOp *const *body) {
 }
 
 static bool loop_close(Build *b, int loop) {
-  for (size_t i = 1; i < b->loops.len; i++) /* what is open in it closes with it; a loop is closed once */
+  /* loops that are still open inside it are closed first; a loop is closed only once */
+  for (size_t i = 1; i < b->loops.len; i++)
     if (b->loops.at[i].parent == loop && !b->loops.at[i].closed && !loop_close(b, (int)i)) return false;
   NestLoop *l = &b->loops.at[loop];
   if (l->closed || b->loops.at[l->parent].closed) return false;
@@ -271,7 +272,8 @@ static bool loop_close(Build *b, int loop) {
   return append(b, l->parent, loop_new(b->k, range, (int)l->body.len, l->body.at));
 }
 
-static bool scan_done(Build *b, UOp *u) { /* one more step of its register in every iteration of its loop */
+/* A SCAN steps its register in every iteration of its loop. */
+static bool scan_done(Build *b, UOp *u) {
   Kernel *k = b->k;
   int loop = b->loop_of[u->src[1]->id];
   if (loop < 0) return false;
@@ -283,7 +285,7 @@ static bool scan_done(Build *b, UOp *u) { /* one more step of its register in ev
   return append(b, b->loops.at[loop].parent, reg_start(k, acc, op, 0, NULL)) && append(b, loop, step);
 }
 
-/* All members of the loop nest that starts at `outer`; what they need is done. */
+/* Emits all members of the loop nest that starts at `outer`. Everything that they need is done. */
 static bool nest_done(Build *b, int outer) {
   Kernel *k = b->k;
   UOp *first = b->loops.at[outer].members.at[0];
@@ -308,7 +310,7 @@ static bool nest_done(Build *b, int outer) {
   return true;
 }
 
-/* The k-th thing that must be done before u, or NULL. */
+/* The k-th node that must be done before u, or NULL. */
 static UOp *dependency(Build *b, UOp *u, int k) {
   if (!ends_nest(b, u)) return k < u->nsrc ? u->src[k] : NULL;
   NestLoop *loop = nest_of(b, u);
@@ -317,8 +319,8 @@ static UOp *dependency(Build *b, UOp *u, int k) {
     if (k < r->nsrc) return r->src[k];
     k -= r->nsrc;
   }
-  int outer =
-      b->loop_of[u->src[list_start(u)]->id]; /* it closes behind them: outputs that stand in it come first */
+  /* the nest's outer loop is closed behind its members, so outputs inside that loop come first */
+  int outer = b->loop_of[u->src[list_start(u)]->id];
   for (int i = 0; i < b->k->sink->nsrc; i++) {
     UOp *o = b->k->sink->src[i];
     if (around(b, outer, b->late[o->id]) && k-- == 0) return o;
@@ -348,8 +350,8 @@ static bool node_done(Build *b, UOp *u) {
   return b->now[u->id] != NULL;
 }
 
-/* What is on the stack from d on waits for d, which waits for it: members of one nest wait for each other,
- * and one of them is to have loops of its own. */
+/* Called when the stack waits for d while d waits for the stack: the members of one nest wait for each other.
+ * Returns a member that must get loops of its own, or NULL. */
 static UOp *waits_for_itself(const Build *b, const UOpVec *stack, const UOp *d) {
   for (size_t i = stack->len; i-- > 0;) {
     UOp *u = stack->at[i];
@@ -388,7 +390,8 @@ static bool order_statements(Build *b) {
   return ok;
 }
 
-/* What is still open are the loops of outputs: deepest first, in the order they were made. */
+/* Closes the loops of outputs, which are all that is still open: deepest first, in the order in which they
+ * were made. */
 static bool close_outputs(Build *b) {
   int deepest = 0;
   for (size_t i = 0; i < b->loops.len; i++)
@@ -410,12 +413,13 @@ static bool fills_local(const UOp *u) {
 
 static int loops_of(const UOp *u) { return u->nsrc - list_start(u); }
 
-static bool lists_clash(const UOp *a, const UOp *b) { /* they begin with one range, and are not the same */
+/* Whether two lists begin with the same range but are not the same list. */
+static bool lists_clash(const UOp *a, const UOp *b) {
   UOp *const *x = a->src + list_start(a), *const *y = b->src + list_start(b);
   return x[0] == y[0] && (loops_of(a) != loops_of(b) || memcmp(x, y, (size_t)loops_of(a) * sizeof *x));
 }
 
-/* The same over ranges of its own, which descend from those that it had. */
+/* u over ranges of its own, which descend from its old ranges. */
 static UOp *with_own_ranges(Kernel *k, UOp *u) {
   UOp *to[MAX_AXES], *const *from = u->src + list_start(u);
   int n = loops_of(u);
@@ -425,8 +429,8 @@ static UOp *with_own_ranges(Kernel *k, UOp *u) {
   return kernel_with(k, u, n, from, to);
 }
 
-/* The first of two nests that clash and is to have ranges of its own: the one of more loops, for others may
- * share the shorter list. NULL: none does. */
+/* Finds the first two nests whose lists clash. *clash: the one of them that is to get ranges of its own. It
+ * is the one with more loops, because other nests may share the shorter list. NULL: no lists clash. */
 static bool find_clash(Kernel *k, UOp **clash) {
   UOpVec order = {0};
   Map first; /* range -> the first nest that begins with it */
@@ -446,7 +450,7 @@ static bool find_clash(Kernel *k, UOp **clash) {
   return ok;
 }
 
-/* The nest that u ends gets ranges of its own. */
+/* Gives the nest that u ends ranges of its own. */
 static bool set_apart(Kernel *k, UOp *u) {
   UOp *own = with_own_ranges(k, u);
   UOp *sink = own ? kernel_with(k, k->sink, 1, &u, &own) : NULL;
@@ -454,8 +458,8 @@ static bool set_apart(Kernel *k, UOp *u) {
   return sink != NULL;
 }
 
-/* A nest has members over the very same ranges. Merged reductions, as a maximum of maxima, may begin with a
- * range of another one, or of what fills a row: they get ranges of their own. */
+/* All members of a nest have the very same ranges. Merged reductions, such as a maximum of maxima, may begin
+ * with a range of another reduction, or of a store that fills a row. They get ranges of their own. */
 static bool lists_apart(Kernel *k) {
   for (UOp *clash;;) {
     if (!find_clash(k, &clash)) return false;
@@ -483,7 +487,8 @@ static bool build_begin(Build *b, const UOpVec *order) {
   return ok;
 }
 
-/* One attempt. False: *clash is a nest that is to have ranges of its own first, or NULL. */
+/* One attempt to build the tree. If it returns false, *clash is a nest that must get ranges of its own first,
+ * or NULL for an error. */
 static bool build_tree(Kernel *k, UOp **clash) {
   Build b = {.k = k};
   UOpVec order = {0};
@@ -499,8 +504,9 @@ static bool build_tree(Kernel *k, UOp **clash) {
   return ok;
 }
 
-/* Equal expressions over equal ranges are one node, so two reductions may share a range though one of them
- * stands in a loop where the other cannot be. Each attempt that fails for that sets one more nest apart. */
+/* Equal expressions over equal ranges are one node. Two reductions may therefore share a range although one
+ * of them is inside a loop that the other cannot be in. Each attempt that fails for this reason gives one
+ * more nest ranges of its own. */
 bool nest_build(Kernel *k) {
   UOp *clash = NULL;
   if (!lists_apart(k)) return false;
@@ -531,7 +537,7 @@ bool nest_places(const Kernel *k, UOp *root, PlaceVec *out) {
   return ok;
 }
 
-/* Loops nest as deep as a kernel has axes, so this may recurse. */
+/* Recursion is safe because loops nest only as deep as a kernel has axes. */
 static UOp *replaced(Kernel *k, UOp *u, const UOp *old, int n, UOp *const *with, bool *found) {
   if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
   UOpVec src = {0};
@@ -552,7 +558,8 @@ static UOp *replaced(Kernel *k, UOp *u, const UOp *old, int n, UOp *const *with,
   return r;
 }
 
-/* A loop of one iteration, whose range has become 0, is its statements; one of no iterations is nothing. */
+/* Replaces a loop of one iteration, whose range has become 0, by its statements, and drops a loop of no
+ * iterations. */
 static bool unlooped(Kernel *k, UOp *u, UOpVec *out) {
   if (u->op != OPS_LOOP && u->op != OPS_SINK) return vec_push(k->mem, out, u);
   if (u->op == OPS_LOOP && u->src[0]->op == OPS_RANGE && is_const_int(u->src[0]->src[0], 0)) return true;
@@ -620,7 +627,8 @@ void product_clauses(UOp *value, Clauses *out) {
 }
 
 bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step) {
-  if (r->op == OPS_RANGE && uop_coefficient(e, r, step)) return true; /* most are: no node is made */
+  /* true for most expressions, and makes no node */
+  if (r->op == OPS_RANGE && uop_coefficient(e, r, step)) return true;
   UOp *next = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
   UOp *moved = next ? kernel_with(k, e, 1, &r, &next) : NULL;
   UOp *d = moved ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_SUB, moved, e)) : NULL;
@@ -703,7 +711,7 @@ static bool fresh_range(Fresh *f, UOp *r) {
   return fresh_add(f, r, copy);
 }
 
-/* Whether a statement of the kernel that is not in `u` touches memory m. */
+/* Whether a statement of the kernel outside `u` uses memory m. Also true if memory runs out. */
 static bool touched_outside(Kernel *k, UOp *u, const UOp *m) {
   PlaceVec at = {0};
   bool found = !nest_places(k, k->sink, &at);
@@ -719,7 +727,8 @@ static bool touched_outside(Kernel *k, UOp *u, const UOp *m) {
   return found;
 }
 
-/* A register that is started here, or local memory that nothing else touches, is a new one. */
+/* Gives the copy a new register if the register is started inside, or new local memory if nothing else uses
+ * it. */
 static bool fresh_memory(Fresh *f, UOp *in, const UOp *store) {
   UOp *m = stored_in(store);
   if (fresh_has(f, m)) return true;

@@ -1,25 +1,28 @@
-/* nest.h: a kernel as a tree of loops. In: a kernel's graph, where a STORE or REDUCE lists its loops. Out: a
- * SINK of statements in order; what runs again is a LOOP of statements:
+/* nest.h: a kernel as a tree of loops. In: a kernel's graph, in which each STORE and REDUCE lists its
+ * loops. Out: a SINK of statements in the order they run; statements that run repeatedly are inside a
+ * LOOP:
  *
- * - STORE(INDEX(m, ..), value, r..): value is written to m, for all values of the expanded ranges r..
- * (UPCAST, VEC, UNROLL, GROUP), those of UNROLL in order.
+ * - STORE(INDEX(m, ..), value, r..): writes value to m, for all values of the expanded ranges r.. (UPCAST,
+ * VEC, UNROLL, GROUP). The values of an UNROLL range are taken in order.
  * - ACC[op](INDEX(reg, ..), value, r..): the register becomes itself op value.
- * - LOOP(r, statement..): the statements, in order, in every iteration of r. Iterations of a LOCAL loop `of
- * block` are distributed to all threads of the block: the loops around that are threads do not repeat it.
- * - BARRIER(): all threads of a block arrive before any goes on.
+ * - LOOP(r, statement..): runs the statements, in order, in every iteration of r. The iterations of a
+ * LOCAL loop `of block` are distributed to all threads of the block; the thread loops around it do not
+ * repeat it.
+ * - BARRIER(): no thread of a block goes on before all threads have arrived.
  *
- * A LOOP over blocks of a reduction (is_block) that writes no buffer is one of an ONLINE: where no step of a
- * iteration counts, the iteration changes nothing.
+ * A LOOP over blocks of a reduction (is_block) that writes no buffer belongs to an ONLINE: if no step of
+ * an iteration counts, the iteration changes nothing.
  *
- * A value is an expression that is computed where its statement stands: an INDEX of a register (DEFINE_REG)
- * or of local memory reads what it holds then, an INDEX of a PARAM what it held before the kernel, unless an
- * ORDERED loop writes it. A register has an axis for each expanded range that it is apart for:
- * DEFINE_REG(extent..). */
+ * A value is an expression that is computed where its statement stands. An INDEX of a register
+ * (DEFINE_REG) or of local memory reads the value at that time. An INDEX of a PARAM reads the value from
+ * before the kernel, unless an ORDERED loop writes the PARAM. A register has one axis for each expanded
+ * range for whose values it is separate: DEFINE_REG(extent..). */
 #ifndef TG_NEST_H
 #define TG_NEST_H
 #include "codegen/codegen.h"
 
-/* A statement and the place of the LOOP around it (-1: none); outer before inner, in order. */
+/* A statement, the position in the list of the LOOP around it (-1: none), and its depth. In a list of
+ * places, a loop comes before its body, and statements are in order. */
 typedef struct Place {
   UOp *u;
   int up, depth;
@@ -27,26 +30,27 @@ typedef struct Place {
 
 typedef Vec(Place) PlaceVec;
 
-/* All nodes that u is made of, sources first, added to *order. False: out of memory. */
+/* Adds all nodes below u, and u, to *order, sources first. Returns false if out of memory. */
 bool kernel_nodes(Kernel *k, UOp *u, UOpVec *order);
-/* u with to[i] in place of from[i]. NULL: out of memory. */
+/* Returns u with from[i] replaced by to[i], or NULL if out of memory. */
 UOp *kernel_with(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to);
 
-/* ---- index arithmetic. NULL where a source is, or out of memory. */
+/* ---- index arithmetic. Each function returns NULL if a source is NULL or if out of memory. */
 static inline UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
 
 static inline UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
 
 UOp *simp(Kernel *k, UOp *u);
 
-/* a op b, simplified: all of it, or, where a and b are simple, its top alone. */
+/* a op b. ix simplifies the whole expression; ix_top simplifies only the top node, for a and b that are
+ * already simple. */
 UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b);
 UOp *ix_top(Kernel *k, Ops op, UOp *a, UOp *b);
 
-/* The lesser, as -max(-a, -b): bounds see through it. */
+/* The lesser of a and b, written as -max(-a, -b), because the bounds of that expression are known. */
 UOp *ix_min(Kernel *k, UOp *a, UOp *b);
 
-/* The INDEX where `gate` holds too. */
+/* The INDEX x with `gate` added to its gate. */
 UOp *index_gated(Kernel *k, UOp *x, UOp *gate);
 
 /* ---- the tree */
@@ -55,28 +59,30 @@ bool nest_build(Kernel *k);
 bool nest_places(const Kernel *k, UOp *root, PlaceVec *out);
 UOp *loop_new(Kernel *k, UOp *range, int n, UOp *const *body);
 
-/* Its expressions simplified; loops of one iteration are no loops. */
+/* Simplifies all expressions and removes loops of one iteration, keeping their bodies. */
 UOp *nest_simplify(Kernel *k, UOp *sink);
 
-/* The tree with `old` replaced by n statements (0: taken away). NULL: out of memory, or it is not there. */
+/* Returns the tree with `old` replaced by n statements (0: removed), or NULL if out of memory or if the
+ * tree does not contain `old`. */
 UOp *nest_replace(Kernel *k, UOp *root, const UOp *old, int n, UOp *const *with);
 
-/* `u` over loops, registers and local memory of its own, where it fills them itself, and with from[i] ->
- * to[i]. */
+/* Returns a copy of u with loops of its own. Registers that it starts, and local memory that only it
+ * touches, are also new. from[i] becomes to[i]. */
 UOp *nest_copy(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to);
 
 /* Whether u, or a statement below it, writes this memory. */
 bool nest_stores_to(const UOp *u, const UOp *memory);
 
-/* Bytes of the local memory that statements below `root` touch; -1: out of memory. */
+/* Bytes of the local memory that statements below `root` touch; -1 if out of memory. */
 int64_t nest_local_bytes(Kernel *k, UOp *root);
 
-/* The kernel's loop that a range is a part of, or a negative number: none. */
+/* The id of the kernel's loop that a range is a part of; negative: none. */
 static inline int64_t range_root(const UOp *r) {
   return r->arg.range.of ? (int64_t)r->arg.range.of - 1 : r->arg.range.id;
 }
 
-/* The loop over the blocks of a TILE: of the kernel's loop block_root. */
+/* Whether r is the loop over the blocks of a TILE. block_root returns the id of the kernel's loop that is
+ * tiled, or -1. */
 static inline bool is_block(const UOp *r) {
   return r->arg.range.of <= BLOCKS_OF && r->arg.range.of != LOCAL_OF_BLOCK;
 }
@@ -93,12 +99,14 @@ static inline bool vec_has(const UOpVec *v, const UOp *u) {
   return false;
 }
 
-/* Whether range r is in u, however many ranges the kernel has: those past 62 share a bit of u->ranges. */
+/* Whether u depends on range r. This is exact for any number of ranges, although ranges 63 and above share
+ * one bit of u->ranges. */
 bool depends(Kernel *k, UOp *u, const UOp *r);
 
 enum { MOST_CLAUSES = 32 };
 
-/* The clauses of a gate, and how many: conjunctions taken apart, as far as there is room. */
+/* Takes the conjunctions of a gate apart and returns the number of clauses. When there is no room left, a
+ * clause may still be a conjunction. */
 int gate_clauses(UOp *gate, UOp *out[MOST_CLAUSES]);
 
 typedef struct Clauses {
@@ -112,21 +120,22 @@ static inline bool clauses_have(const Clauses *c, const UOp *g) {
   return false;
 }
 
-/* What the gates of all factors of a product ask: where one of these clauses fails, each factor is 0. None: it
- * is another value, or a factor has no gate. */
+/* The clauses that the gates of all factors of a product share: if one of them fails, each factor is 0.
+ * There are none if the value is not a product or if a factor has no gate. */
 void product_clauses(UOp *value, Clauses *out);
 
-/* A clause that is a comparison, or one that must not hold. */
+/* The comparison of a clause that is a comparison or the negation of one. *holds: false if it is negated. */
 static inline const UOp *clause_of(const UOp *g, bool *holds) {
   *holds = !(g->op == OPS_CMPNE && is_const_int(g->src[1], 1));
   return *holds ? g : g->src[0];
 }
 
-/* How much e grows when r does by one: the same everywhere, or false. */
+/* *step: how much e grows when r grows by one. Returns false if the growth is not the same everywhere. */
 bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step);
 
-/* The iterations of r in which something that u computes of r alone changes, a comparison, a quotient, which of two
- * is the greater: how many. 0: there are none, or more than MOST_CUTS, which at[] has room for. */
+/* Writes to at[] the iterations of r in which something changes that u computes from r alone: a
+ * comparison, a quotient, or which operand of a MAX is the greater. Returns how many there are; 0 also if
+ * there are more than MOST_CUTS, which is the room in at[]. */
 enum { MOST_CUTS = 15 };
 
 int changes_of(Kernel *k, UOp *u, UOp *r, int64_t *at);
@@ -140,98 +149,100 @@ static inline UOp *memory_of(const UOp *index) {
 
 static inline UOp *stored_in(const UOp *store) { return memory_of(store->src[0]); }
 
-/* Whether a STORE begins a register: what it writes is not made of what the register holds. */
+/* Whether a STORE starts a register: its value does not depend on what the register holds. */
 bool starts_register(Kernel *k, UOp *store);
 
-/* Whether this PARAM holds the same at every launch, so that a copy of it can be made once. */
+/* Whether this PARAM holds the same values at every launch, so that a copy of it can be made once. */
 static inline bool param_stays(const Kernel *k, const UOp *param) {
   return param->arg.param.slot < 64 && k->stays >> param->arg.param.slot & 1;
 }
 
 UOp *reg_new(Kernel *k, DType dtype, int naxis, UOp *const *extent);
-UOp *reg_at(Kernel *k, UOp *reg, int n, UOp *const *at); /* its INDEX */
+UOp *reg_at(Kernel *k, UOp *reg, int n, UOp *const *at); /* the INDEX of a register */
 UOp *write_new(Kernel *k, UOp *to, UOp *value, int n, UOp *const *expanded);
 UOp *acc_new(Kernel *k, Ops op, UOp *acc, UOp *value, int n, UOp *const *expanded);
-UOp *reg_start(Kernel *k, UOp *at, Ops op, int n,
-               UOp *const *expanded); /* the statement: the identity of op */
+UOp *reg_start(Kernel *k, UOp *at, Ops op, int n, UOp *const *expanded); /* the STORE of the identity of op */
 
 static inline bool is_loop(const UOp *u) { return u->op == OPS_LOOP; }
 
-/* A loop that all threads of a block turn together: they fill what they share. */
+/* A loop that all threads of a block run together to fill the memory that they share. */
 static inline bool is_shared(const UOp *u) { return is_loop(u) && u->src[0]->arg.range.of == LOCAL_OF_BLOCK; }
 
 static inline AxisType loop_type(const UOp *loop) { return (AxisType)loop->src[0]->arg.range.type; }
 
-/* The loop that is all that a loop holds, or NULL. */
+/* The inner loop if a loop contains nothing else, otherwise NULL. */
 static inline UOp *alone(const UOp *loop) {
   return loop->nsrc == 2 && is_loop(loop->src[1]) ? loop->src[1] : NULL;
 }
 
-UOp *body_of(Kernel *k, const UOp *loop);           /* a LOOP's statements, as a SINK */
-UOp *range_marked(Kernel *k, UOp *r, int of);       /* r with another arg.range.of; what is no range stays */
-UOp *statement_with(Kernel *k, UOp *u, UOp *value); /* a STORE or ACC of another value */
-bool nest_edit(Kernel *k, UOp *old,
-               UOp *with); /* the kernel with `old` replaced by the statements of a SINK */
+UOp *body_of(Kernel *k, const UOp *loop);           /* the statements of a LOOP, as a SINK */
+UOp *range_marked(Kernel *k, UOp *r, int of);       /* r with another arg.range.of; only a RANGE changes */
+UOp *statement_with(Kernel *k, UOp *u, UOp *value); /* the STORE or ACC u with another value */
+bool nest_edit(Kernel *k, UOp *old, UOp *with);     /* replaces `old` by the statements of a SINK */
 
-/* TILE of a reduction in blocks of n iterations (blocked_sum.c). False: as STAGE; or, with *is false, it is
- * no such one. */
+/* TILE of a reduction in blocks of n iterations (blocked_sum.c). *is: whether the loop is a reduction that
+ * this handles. Returns false on failure, with *why as for opt_stage, or if *is is false. */
 bool opt_tile_sum(Kernel *k, UOp *loop, int64_t n, bool *is, const char **why);
 bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
 
-/* TC or TC4 of a loop of rows and one of columns (tensor_cores.c). False: as STAGE. */
+/* TC or TC4 of a loop of rows and a loop of columns (tensor_cores.c). Fails as opt_stage does. */
 bool opt_tc(Kernel *k, const Opt *o, const char **why);
 
-/* The same on a CPU (panels.c). */
+/* The same on a CPU (panels.c). Fails as opt_stage does. */
 bool opt_panels(Kernel *k, const Opt *o, const char **why);
 
-/* DOUBLE_BUFFER of the blocks of a loop (double_buffer.c). False: as STAGE. */
+/* DOUBLE_BUFFER of the blocks of a loop (double_buffer.c). Fails as opt_stage does. */
 bool opt_double_buffer(Kernel *k, const Opt *o, const char **why);
 
-/* The rows and columns of the tiles that TC, or TC4, gives to a unit of this device; false: it has none that
- * may be used, or the opt is another one. */
+/* The rows and columns of the tiles that TC or TC4 gives to a matrix unit of this device. Returns false if
+ * op is another opt, or if the device has no unit for it that may be used. */
 bool matrix_sides(const Kernel *k, OptOp op, int64_t *rows, int64_t *columns);
 
-/* Whether units of four warps are in it. */
+/* Whether u uses a matrix unit of four warps. */
 bool has_groups(Kernel *k, UOp *u);
 
-/* Whether each instruction of units of four warps begins where a line of b does, of a b that is turned: what
- * UPCAST and LOCAL have made of its columns says so. */
+/* For units of four warps whose b is turned: whether each instruction begins at the beginning of a line of
+ * b. That depends on how UPCAST and LOCAL have split the columns. */
 bool groups_begin_lines(Kernel *k);
 
-/* Whether neighbours in a fragment of b are of one row. */
+/* Whether neighbours in a fragment of b are in the same row. */
 bool matrix_b_by_rows(const Kernel *k);
 
-/* Rows of matrix.h that may be used, as bits. */
+/* Bit i: the unit in row i of matrix.h's table may be used. */
 uint32_t matrix_units(const Kernel *k);
 
-/* Whether v is a product of the unit's types, of which one factor does not move along the columns, and the
- * other not along the rows: *a moves along the rows. */
+/* Whether v is a product of the unit's types with one factor that does not move along the columns, *a, and
+ * one that does not move along the rows, *b. */
 struct MatrixShape;
 bool matrix_product(Kernel *k, const UOp *v, const struct MatrixShape *s, const UOp *row, const UOp *column,
                     UOp **a, UOp **b);
 
-/* The unit that takes a product summed over `depth` steps; NULL: none. */
+/* Returns the unit that computes a product summed over `depth` steps, or NULL if there is none. */
 const struct MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, const UOp *row,
                                      const UOp *column);
-/* Whether a loop writes running sums, which do not need its iterations one after another (scan.c). */
+/* Whether a loop writes running sums, which can be computed without running its iterations one after
+ * another (scan.c). */
 bool is_scan(Kernel *k, const UOp *loop);
 
-/* Whether the opts take a list: on a copy of a kernel that is a graph yet, as nodes never change. */
+/* Whether the opts of a list can be applied to a kernel that is still a graph. They are tried on a copy,
+ * because nodes never change. */
 bool opts_fit(Kernel *k, const OptVec *list);
 
-/* Splits a loop as opt `op` with n does (opts.c). */
+/* Splits a loop as opt `op` with size n does (opts.c). */
 bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n);
-/* ONLINE of the axis of a loop into blocks of n iterations (online.c). False: as STAGE. */
+/* ONLINE of the axis of a loop, in blocks of n iterations (online.c). Fails as opt_stage does. */
 bool opt_online(Kernel *k, UOp *loop, int64_t n, const char **why);
-/* STAGE of the PARAM of this slot (stage.c). along: a range, of what moves with it, or EVERY_READ. False: *why
- * says why not, or out of memory. */
+/* STAGE of the PARAM in this slot (stage.c). along: a loop, if only the reads that move with it are
+ * copied, or EVERY_READ. On failure returns false, and *why is the reason, or NULL if out of memory. */
 bool opt_stage(Kernel *k, int64_t slot, int64_t along, const char **why);
-/* Whether the gate of a read is what STAGE can put zeros for: an interval of each axis. */
+/* Whether STAGE can replace the gate of a read by zeros in the copy: the gate, except for the clauses in
+ * `left`, is an interval of each axis. */
 bool stage_takes_gate(Kernel *k, const UOp *index, const Clauses *left);
-/* Of what all factors of a product ask, what is no interval of the axes of one of them: it stays with what reads
- * a copy, and bounds the loops (loop_bounds.c). False: out of memory. */
+/* The clauses that the gates of all factors of a product share, except those that are an interval of the
+ * axes of each factor. They stay with the statement that reads a copy, and bound its loops
+ * (loop_bounds.c). Returns false if out of memory. */
 bool clauses_asked(Kernel *k, UOp *value, Clauses *out);
-/* stage.c: what a copy of what `index` reads holds: the dtype that all nodes of `order` that read it convert
- * it to, or its own. */
+/* stage.c: the dtype of a copy of what `index` reads: the dtype to which all nodes of `order` that read
+ * `index` convert it, otherwise its own. */
 DType stage_dtype(const Kernel *k, const UOpVec *order, const UOp *index);
 #endif

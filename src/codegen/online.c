@@ -1,49 +1,50 @@
-/* online.c: the opt ONLINE. In: reductions over one axis of which later ones need the result of the first:
- * a maximum, then sums of exponentials less it, through rows of local memory as long as the axis. Out: one
- * loop over blocks of the axis, with rows as long as a block; the later results are corrected whenever the
- * maximum has grown, by what that changes in each of their terms.
+/* online.c: the opt ONLINE. In: reductions over one axis, where the later ones need the result of the first:
+ * a maximum, then sums of exponentials minus that maximum, through rows of local memory as long as the axis.
+ * Out: one loop over blocks of the axis, with rows as long as a block. Whenever the maximum has grown, the
+ * later results are corrected by the change that this makes in each of their terms.
  *
- * With the maximum a before a block and b after it, a sum of f(k, a) becomes a sum of f(k, b) by one product,
- * if f(k, b) = f(k, a) * SCALE where SCALE is free of k; a maximum of f by one addition, if f(k, b) = f(k, a)
- * + SHIFT. rules/rescale.rules says both; where there is none, the opt is refused. While nothing but the
- * identity was seen, a = -inf, what was summed so far is dropped: it is what f makes of -inf less -inf.
- * (Known difference: a term that is a product with inf or NaN, all of whose weights so far were 0, is dropped
- * with it.)
+ * Let a be the maximum before a block and b the maximum after it. A sum of f(k, a) becomes a sum of f(k, b)
+ * by one multiplication if f(k, b) = f(k, a) * SCALE, where SCALE does not depend on k. A maximum of f
+ * becomes the new maximum by one addition if f(k, b) = f(k, a) + SHIFT. rules/rescale.rules derives both. If
+ * it finds none, the opt is refused. While only the identity has been seen, a = -inf, and the sum so far is
+ * dropped, because it was computed by f from -inf - -inf. (Known difference: a term that is a product with
+ * inf or NaN is dropped as well if all its weights so far were 0.)
  *
- * A block in which no step counts changes nothing: loop_bounds.c may leave it out. */
+ * A block in which no step counts changes nothing, so loop_bounds.c may skip it. */
 #include "codegen/nest.h"
 #include "uop/rescale.h"
 
-/* A result that is carried from block to block: a register, or, for one that is apart for loops of the row
- * (`nest`), a row of them. */
+/* A result that is carried from block to block. It is a register, or a row of them if there is one for each
+ * iteration of some loops of the row (`nest`). */
 typedef struct State {
   UOp *at; /* INDEX of the register */
   Ops op;
-  UOp *value, *closed; /* closed: no rows are read in it, but what they hold */
-  UOp *nest;           /* the outermost of those loops, or NULL */
+  /* the value of a step; the same with each read of a row replaced by what the row holds */
+  UOp *value, *closed;
+  UOp *nest; /* the outermost of the loops around the sum, or NULL */
   UOp *row;
   bool later;     /* its value needs the leader's result */
   UOp *change;    /* SCALE or SHIFT */
-  UOp *statement; /* of the home's body that steps it */
+  UOp *statement; /* the statement of the home's body that steps it */
 } State;
 
 typedef struct Online {
   Kernel *k;
   const char *why;
   PlaceVec at;
-  int home;        /* place of the loop that holds all this, or -1: the kernel */
+  int home;        /* place of the loop that contains all loops over the axis, or -1: the kernel */
   UOpVec axes;     /* ranges of the loops over the axis */
-  UOpVec rows;     /* local memory along the axis, */
-  UOpVec stored;   /* and what is written to each */
+  UOpVec rows;     /* local memory along the axis, .. */
+  UOpVec stored;   /* .. and the value that is written to each row */
   UOpVec accesses; /* INDEXes of rows */
-  UOpVec steps;    /* statements of the home that hold loops over the axis */
+  UOpVec steps;    /* statements of the home that contain loops over the axis */
   Vec(State) states;
   int leader;
-  UOp *before; /* INDEX of a register: what the leader was before the block */
+  UOp *before; /* INDEX of a register: the leader's value before the block */
 } Online;
 
-typedef struct Block { /* one build of the blocks' statements */
-  UOp *base, *size;    /* iterations base .. base + size - 1 of the axis */
+typedef struct Block { /* one copy of the statements, for a block or for the rest */
+  UOp *base, *size;    /* it covers iterations base .. base + size - 1 of the axis */
   UOpVec from, to, loops, ranges;
 } Block;
 
@@ -52,7 +53,8 @@ static bool cannot(Online *c, const char *why) {
   return false;
 }
 
-static UOp *body_at(const Online *c, int i) { /* statement i of the home, from 0 on; NULL: past the last */
+/* Statement i of the home, counted from 0. NULL: past the last. */
+static UOp *body_at(const Online *c, int i) {
   const UOp *home = c->home < 0 ? c->k->sink : c->at.at[c->home].u;
   int first = c->home < 0 ? 0 : 1;
   return first + i < home->nsrc ? home->src[first + i] : NULL;
@@ -65,7 +67,7 @@ static UOp *loop_around(const Online *c, int place, const UOp *r) {
   return NULL;
 }
 
-/* Each INDEX of local memory in the statement at a place. */
+/* Lists each INDEX of local memory in the statement at a place. */
 static bool local_accesses(Online *c, int place, UOpVec *out) {
   UOp *u = c->at.at[place].u;
   UOpVec order = {0};
@@ -85,7 +87,8 @@ static bool axis_add(Online *c, UOp *r) {
   return vec_push(c->k->mem, &c->axes, r);
 }
 
-/* A row along the axis is read and written at the iteration of a loop over it, and nowhere else. */
+/* Adds a row along the axis. It may be read and written only at the current iteration of a loop over the
+ * axis. */
 static bool row_add(Online *c, UOp *x, int place) {
   UOp *m = x->src[0], *r = x->src[1];
   bool ours = vec_has(&c->rows, m), along = r->op == OPS_RANGE && vec_has(&c->axes, r);
@@ -105,7 +108,8 @@ static bool row_add(Online *c, UOp *x, int place) {
 static bool find_axis(Online *c) {
   UOpVec found = {0};
   bool ok = true;
-  for (size_t had = 0; ok && had != c->axes.len + c->rows.len;) { /* rows bring loops, and loops rows */
+  /* rows lead to more loops, and loops to more rows */
+  for (size_t had = 0; ok && had != c->axes.len + c->rows.len;) {
     had = c->axes.len + c->rows.len;
     for (size_t i = 0; ok && i < c->at.len; i++) {
       ok = local_accesses(c, (int)i, &found);
@@ -127,7 +131,8 @@ static bool place_around(const Online *c, int outer, int inner) {
   return inner == outer;
 }
 
-/* The deepest loop that holds all loops over the axis, and its statements that do. */
+/* Finds the home, the deepest loop that contains all loops over the axis, and the home's statements that
+ * contain them. */
 static bool find_home(Online *c) {
   bool first = true, ok = true;
   for (size_t i = 0; i < c->at.len; i++) {
@@ -157,7 +162,7 @@ static int start_of(const Online *c, const UOp *reg) {
   return -1;
 }
 
-static UOp *step_of(const Online *c, int place) { /* the home's statement that a place is in */
+static UOp *step_of(const Online *c, int place) { /* the home's statement that contains a place */
   while (c->at.at[place].up != c->home)
     place = c->at.at[place].up;
   return c->at.at[place].u;
@@ -169,7 +174,8 @@ static bool state_add(Online *c, const UOp *acc, int place, int start) {
   for (size_t i = 0; i < c->states.len; i++)
     if (c->states.at[i].at == s.at) return cannot(c, "a result has two statements");
   int up = c->at.at[start].up;
-  if (up != c->home) { /* it begins in the innermost of a chain of loops, beside the loop over the axis */
+  /* the sum begins in the innermost of a chain of loops, beside the loop over the axis */
+  if (up != c->home) {
     s.nest = s.statement;
     for (; up != c->home; up = c->at.at[up].up)
       if (c->at.at[up].up != c->home && c->at.at[c->at.at[up].up].u->nsrc != 2)
@@ -178,7 +184,7 @@ static bool state_add(Online *c, const UOp *acc, int place, int start) {
   return vec_push(c->k->mem, &c->states, s);
 }
 
-static bool note(Online *c, int place, UOp *axis) { /* a statement in a loop over the axis */
+static bool note(Online *c, int place, UOp *axis) { /* records a statement inside a loop over the axis */
   UOp *u = c->at.at[place].u, *m = stored_in(u);
   int start = start_of(c, m);
   if (m->op == OPS_DEFINE_LOCAL && vec_has(&c->rows, m)) {
@@ -192,8 +198,8 @@ static bool note(Online *c, int place, UOp *axis) { /* a statement in a loop ove
   return start >= 0 && state_add(c, u, place, start);
 }
 
-/* What a step does besides: registers begin before the loops over the axis, what is made of sums comes after.
- */
+/* Checks the other statements of a step: registers may begin before the loops over the axis, and values made
+ * from the sums may follow them, but nothing may be computed between them. */
 static bool plain_step(Online *c, UOp *step) {
   UOp *u = step;
   while (!is_axis_loop(c, u) && u->nsrc == 2 && u->src[1]->op == OPS_LOOP)
@@ -232,7 +238,8 @@ static bool find_states(Online *c) {
 /* ---- how values change with the leader */
 static UOp *leader(const Online *c) { return c->states.at[c->leader].at; }
 
-/* x with what was written to the rows that it reads, in terms of one range of the axis. */
+/* x with each read of a row replaced by what was written to the row. All loops over the axis become the one
+ * range r. */
 static UOp *closed(Online *c, UOp *x, UOp *r) {
   Kernel *k = c->k;
   UOpVec order = {0}, from = {0}, to = {0};
@@ -278,7 +285,8 @@ static bool find_leader(Online *c) {
   return true;
 }
 
-/* Whether a change is known at the end of a block: it has no loop of a step, but for those around the sum. */
+/* Whether a change is known at the end of a block: it depends on no loop of a step, except the loops around
+ * the sum. */
 static bool known_after(Online *c, const State *s) {
   bool known = true;
   for (size_t i = 0; known && i < c->at.len; i++) {
@@ -315,7 +323,7 @@ static bool find_changes(Online *c) {
 /* ---- the blocks */
 static UOp *alu(Online *c, Ops op, UOp *a, UOp *b) { return a && b ? uop_alu2(c->k->st, op, a, b) : NULL; }
 
-/* What `old` becomes now that the leader is b. */
+/* The value `old` of a state, corrected after the leader has changed. */
 static UOp *state_new(Online *c, const State *s, UOp *old) {
   return s->later ? rescaled(c->k->st, s->op, old, s->change, c->before, leader(c)) : old;
 }
@@ -335,7 +343,7 @@ static UOp *mapped_range(const Block *b, const UOp *r) {
   return NULL;
 }
 
-/* Loops, rows and registers of a block: its own. */
+/* Gives a block loops, rows and registers of its own. */
 static bool block_open(Online *c, Block *b) {
   Kernel *k = c->k;
   UOpVec rows = {0};
@@ -379,7 +387,7 @@ static UOp *of_block(Online *c, const Block *b, UOp *u) {
   return u ? kernel_with(c->k, u, (int)b->from.len, b->from.at, b->to.at) : NULL;
 }
 
-/* The place of a state in its row: over the loops around it. */
+/* The element of a state in its row: an index over the loops around the sum. */
 static UOp *row_place(Online *c, const State *s) {
   UOpStore *st = c->k->st;
   UOp *at = num(c->k, 0);
@@ -395,7 +403,8 @@ static UOp *row_index(Online *c, const State *s) {
   return at ? UNEW(c->k->st, OPS_INDEX, (DType)s->at->dtype, 1, ARG0, s->row, at) : NULL;
 }
 
-/* What the innermost loop around a sum does with it at the end of a block. */
+/* Appends what the innermost loop around a sum does at the end of a block: it adds the block's sum to the
+ * corrected row. */
 static bool catch_up(Online *c, const UOp *step, UOpVec *out) {
   bool ok = true;
   for (size_t i = 0; ok && i < c->states.len; i++) {
@@ -407,8 +416,8 @@ static bool catch_up(Online *c, const UOp *step, UOpVec *out) {
   return ok;
 }
 
-/* A loop of a step, in a block: what comes after its loops over the axis is left for the end of all blocks.
- */
+/* A loop of a step, inside a block. Statements after its loops over the axis are left out: they run once,
+ * after all blocks (rest_of). */
 static UOp *in_block(Online *c, const Block *b, UOp *u, const UOp *step) {
   if (u->op != OPS_LOOP) return of_block(c, b, u);
   UOpVec body = {0}, ends = {0};
@@ -453,7 +462,7 @@ static bool block_statements(Online *c, UOp *base, UOp *size, UOpVec *out) {
 
 /* ---- before and after the blocks */
 
-/* Chains of loops around sums, again, over loops of their own: `with` stands in the innermost. */
+/* Copies the chain of loops around a sum with loops of its own and puts `with` into the innermost one. */
 static UOp *chain(Online *c, UOp *u, int n, UOp *const *with) {
   UOp *r = u->src[0], *now = kernel_range(c->k, r->src[0], (AxisType)r->arg.range.type, r);
   UOp *inner = NULL;
@@ -481,7 +490,7 @@ static bool rows_start(Online *c, UOpVec *out) {
   return ok;
 }
 
-/* What is made of the sums of a step: the statements after its loops over the axis. */
+/* Appends the statements of a step that follow its loops over the axis and use its sums. */
 static bool rest_of(Online *c, UOp *step, UOpVec *out) {
   UOp *u = step;
   while (!is_axis_loop(c, u) && u->nsrc == 2 && u->src[1]->op == OPS_LOOP)
@@ -502,7 +511,8 @@ static bool rest_of(Online *c, UOp *step, UOpVec *out) {
   return ok;
 }
 
-/* The statements of the home between the steps may stand before them: registers that begin. */
+/* Whether u begins a register. Such statements of the home may be moved from between the steps to before
+ * them. */
 static bool is_start(const UOp *u) {
   return u->op == OPS_STORE && stored_in(u)->op == OPS_DEFINE_REG && is_const(u->src[1]);
 }
@@ -558,7 +568,7 @@ bool opt_online(Kernel *k, UOp *loop, int64_t n, const char **why) {
   UOp *r = loop->src[0];
   *why = NULL;
   if (!is_const(r->src[0])) return *why = "its length is not known", false;
-  if (n >= r->src[0]->arg.v.i) return true; /* one block */
+  if (n >= r->src[0]->arg.v.i) return true; /* only one block */
   bool ok = nest_places(k, k->sink, &c.at) && vec_push(k->mem, &c.axes, r) && find_axis(&c) &&
             find_home(&c) && find_states(&c) && find_leader(&c) && find_changes(&c) && rebuild(&c, n);
   *why = c.why;

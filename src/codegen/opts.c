@@ -1,13 +1,13 @@
 /* opts.c: shapes a kernel's loops by a list of opts. In: a nest and the list. Out: the same kernel with its
  * loops split and typed: UPCAST (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along
- * a reduction), LOCAL (threads of a GPU block). Each opt is an edit of the tree; those that are a subject of
- * their own have a file: splitting (split.c), ONLINE (online.c), TILE of a reduction (blocked_sum.c), STAGE
+ * a reduction), LOCAL (threads of a GPU block). Each opt is an edit of the tree. The larger subjects have
+ * files of their own: splitting (split.c), ONLINE (online.c), TILE of a reduction (blocked_sum.c), STAGE
  * (stage.c), TC (tensor_cores.c, panels.c), DOUBLE_BUFFER (double_buffer.c), THREAD (thread.c).
  *
- * An opt names a loop by its id in the kernel's graph and acts on every loop that descends from it. A loop
- * that a tile does not divide is cut in two, whole tiles and the rest, each a nest of its own: no masks.
- * UPCAST balances its tiles: 10 by 8 is 5 and 5. Only the grid of a GPU and the threads of a block are
- * padded, because they are a fixed number: what lies past the end is gated. */
+ * An opt names a loop by its id in the kernel's graph and acts on every loop that descends from it. If a tile
+ * does not divide a loop, the loop is cut into whole tiles and a tail, each a nest of its own, without masks.
+ * UPCAST balances its tiles: 10 by 8 becomes 5 and 5. Only the grid of a GPU and the threads of a block are
+ * padded, because their number is fixed: iterations past the end are gated. */
 #include "codegen/split.h"
 #include <stdio.h>
 #include <string.h>
@@ -21,9 +21,10 @@ static bool refuse(Kernel *k, const Opt *o, const char *why) {
   return false;
 }
 
-/* ---- GROUP on a CPU: each lane has a register of its own, joined when the whole reduction is done */
+/* ---- GROUP on a CPU: each lane has its own register, and the registers are merged after the whole
+ * reduction */
 typedef struct Partial {
-  UOpVec from, to, starts, merges; /* from: registers as ACCs have them; to: with lanes */
+  UOpVec from, to, starts, merges; /* from: registers as ACCs name them; to: the same with an axis of lanes */
 } Partial;
 
 static UOp *group_range(const UOp *acc) {
@@ -51,7 +52,8 @@ static bool partial_add(Kernel *k, Partial *p, UOp *acc) {
          vec_push(k->mem, &p->merges, acc_new(k, op, x, wide, nlist, list));
 }
 
-/* The loop of u's reduction that holds all its others: it stands beside where register `reg` begins. */
+/* The outermost loop of the reduction that u belongs to: it is in the same body as the start of register
+ * `reg`. NULL: u itself contains the start. */
 static UOp *reduction_of(Kernel *k, const UOp *u, const UOp *reg) {
   PlaceVec at = {0};
   UOp *r = NULL;
@@ -75,7 +77,8 @@ static bool push_all(Kernel *k, UOpVec *to, UOp *const *from, size_t n) {
   return true;
 }
 
-/* What is left of the loop, in the first of the lanes, by whole vectors, of which some lanes add nothing. */
+/* The tail of the loop is computed in the first lanes, in whole vectors of this many elements. Lanes past its
+ * end add nothing. */
 enum { WHOLE_VECTOR = 16 };
 
 static UOp *group_rest(Kernel *k, UOp *u, const Part *first, const Part *rest, const Partial *p) {
@@ -115,7 +118,7 @@ static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n
     UOp *acc = at.at[i].u;
     if (acc->op != OPS_ACC || !group_range(acc)) continue;
     UOp *reduction = reduction_of(k, u, stored_in(acc));
-    if (!reduction) continue; /* begins in this very loop */
+    if (!reduction) continue; /* the register begins inside this loop */
     one &= whole == u || whole == reduction;
     whole = reduction;
     ok = partial_add(k, &p, acc);
@@ -136,7 +139,7 @@ static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n
   return ok;
 }
 
-/* Whether a reduction that u is a loop of has loops around u: lanes along u then wait for those, too. */
+/* Whether u is an inner loop of a reduction. Its lanes are then merged only after the outer loops, too. */
 static bool is_inside(Kernel *k, UOp *u) {
   PlaceVec at = {0};
   bool inside = false, ok = nest_places(k, u, &at);
@@ -171,7 +174,7 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
     bool is, done = opt_tile_sum(k, u, o->n, &is, &why);
     if (is) return done || (why && refuse(k, o, why));
   }
-  if (has_grid(k->ren) && (grid || inner == AXIS_LOCAL)) { /* a fixed number of iterations */
+  if (has_grid(k->ren) && (grid || inner == AXIS_LOCAL)) { /* the number of iterations is fixed: pad */
     UOp *end = r->src[0], *up = NULL;
     int64_t n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, end->vmax);
     UOp *blocks = (up = uop_alu2(k->st, OPS_ADD, end, num(k, n - 1)))
@@ -193,8 +196,9 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
   return in_parts(k, tile ? front(k, u) : u, u, p, n, tile);
 }
 
-/* ---- SWAP: two loops with nothing but loops between them */
-static UOp *swapped(Kernel *k, UOp *u, UOp *outer, UOp *inner) { /* ranges of a chain that begins at u */
+/* ---- SWAP: exchanges two loops that have only loops between them */
+/* The chain of loops that begins at u, with two ranges exchanged. */
+static UOp *swapped(Kernel *k, UOp *u, UOp *outer, UOp *inner) {
   UOp *r = u->src[0] == outer ? inner : u->src[0] == inner ? outer : u->src[0];
   if (u->src[0] == inner) return loop_new(k, r, u->nsrc - 1, u->src + 1);
   UOp *body = swapped(k, u->src[1], outer, inner);
@@ -231,7 +235,7 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
     bool scan = o->op == OPT_GROUP && has_grid(k->ren) && is_scan(k, u);
     *ordered |=
         loop_type(u) == AXIS_ORDERED && !scan && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
-    bool blocks = o->op == OPT_TILE || o->op == OPT_TC || o->op == OPT_TC4; /* of a length that is known */
+    bool blocks = o->op == OPT_TILE || o->op == OPT_TC || o->op == OPT_TC4; /* these need a known extent */
     if (!named || r->src[0]->ranges || (has_grid(k->ren) && blocks && !is_const(r->src[0]))) continue;
     ok = vec_push(k->mem, loops, u);
   }
@@ -239,8 +243,8 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
   return ok;
 }
 
-/* LOCAL loops inside the grid share one axis: they have one length and do not nest. A block has three axes.
- */
+/* Whether the LOCAL loops of a block would conflict. LOCAL loops inside the grid share one axis of the block,
+ * so they must have one extent and may not nest. A block has three axes. */
 static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
   PlaceVec at = {0};
   bool ok = nest_places(k, k->sink, &at), meet = false, grid = loop_type(loop) == AXIS_GLOBAL;
@@ -267,8 +271,8 @@ static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
 
 enum { MOST_LANES = 1024 };
 
-/* Threads of a block with those that the opt gives it: the axes of the grid, by what the inner loops share.
- */
+/* The number of threads of a block with those that the opt adds: the extents of the grid's thread axes times
+ * the extent of the axis that the inner loops share. */
 static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
   PlaceVec at = {0};
   bool ok = nest_places(k, k->sink, &at);
@@ -286,7 +290,8 @@ static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
   return TG_MIN(grid, INT32_MAX / MOST_LANES) * inner * o->n;
 }
 
-/* Sums run on through the blocks of an ONLINE, some in rows: a thread has its own, along the grid. */
+/* Whether the kernel has an ONLINE. Its sums continue from block to block, some of them in rows, so each
+ * thread along the grid needs its own. */
 static bool in_online(const Kernel *k) { return k->list.len && k->list.at[0].op == OPT_ONLINE; }
 
 static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
@@ -404,7 +409,7 @@ static bool opt_apply(Kernel *k, const Opt *o) {
 
 static bool opts_apply(Kernel *k, const OptVec *v) {
   int last = 0;
-  for (size_t i = 0; i < v->len; i++) { /* a list reads from the outer loops to the inner ones */
+  for (size_t i = 0; i < v->len; i++) { /* a list is ordered from the outer loops to the inner ones */
     if (v->at[i].op == OPT_THREAD) continue;
     if (opt_rank(v->at[i].op) < last)
       return refuse(
@@ -414,11 +419,13 @@ static bool opts_apply(Kernel *k, const OptVec *v) {
     last = opt_rank(v->at[i].op);
   }
   const Prepack *p = k->opt->prepack;
-  for (int late = 0; late < 2; late++) { /* THREAD is the outermost loop: it is made when the others stand */
+  /* THREAD is the outermost loop, so it is applied after all other opts */
+  for (int late = 0; late < 2; late++) {
     for (size_t i = 0; i < v->len; i++) {
       k->ndone = i;
       if ((v->at[i].op == OPT_THREAD) != (late == 1)) continue;
-      bool packs = late && p && p->packs && p->n; /* loops of its own: any that is long enough */
+      /* the packing kernel has its own loops: THREAD takes any that is long enough */
+      bool packs = late && p && p->packs && p->n;
       if (!(packs ? opt_thread(k, &v->at[i]) : opt_apply(k, &v->at[i]))) return false;
     }
     if (!late && !prepack(k)) return false;
@@ -428,13 +435,14 @@ static bool opts_apply(Kernel *k, const OptVec *v) {
   return true;
 }
 
-/* A grid has a number of blocks that is known here: loops of symbolic length that would be of it run to their
- * largest length, and what lies past their end is gated. */
+/* The number of blocks of a grid must be known at compile time. Therefore a grid loop of symbolic extent runs
+ * to its largest extent, and iterations past its actual end are gated. */
 static bool pad_grid(Kernel *k) {
   PlaceVec at = {0};
   UOpVec loops = {0};
   bool ok = nest_places(k, k->sink, &at);
-  for (size_t i = at.len; ok && i-- > 0;) { /* inner first: an outer one is then found where it was */
+  /* inner loops first, so that an outer loop is still found where it was */
+  for (size_t i = at.len; ok && i-- > 0;) {
     UOp *u = at.at[i].u;
     if (is_loop(u) && loop_type(u) == AXIS_GLOBAL && !is_const(u->src[0]->src[0]) &&
         !u->src[0]->src[0]->ranges)
@@ -452,7 +460,7 @@ static bool pad_grid(Kernel *k) {
   return ok;
 }
 
-/* How much local memory a block needs, and how many threads, is known once its grid is made. */
+/* The local memory and the number of threads that a block needs are known only after its grid is made. */
 static bool block_fits(Kernel *k) {
   return !has_grid(k->ren) || (bound_loops(k) && cut_sums(k) && gpu_dims(k));
 }
@@ -469,7 +477,7 @@ bool opts_fit(Kernel *k, const OptVec *list) {
   return ok;
 }
 
-/* The last n opts but THREAD, which costs nothing and gains most, are left out. */
+/* Drops the last n opts of the list, but never THREAD, which costs nothing and gains most. */
 static void leave_out(OptVec *list, int n) {
   size_t kept = 0, shaping = 0, i;
   for (i = 0; i < list->len; i++)
@@ -482,7 +490,7 @@ static void leave_out(OptVec *list, int n) {
   list->len = kept;
 }
 
-/* Before the nest is made: the list that it will get. */
+/* Chooses the list of opts, before the nest is built. */
 bool choose_opts(Kernel *k, const CodegenOptions *opt) {
   bool ok = true;
   int64_t left = opt->passes && !opt->opts ? choices_left(&opt->passes->opts) : INT64_MAX;
@@ -503,7 +511,8 @@ bool choose_opts(Kernel *k, const CodegenOptions *opt) {
 
 bool apply_opts(Kernel *k, const CodegenOptions *opt) {
   if (!k->ren) return true;
-  if (opt->opts && !k->list.len && !choose_opts(k, opt)) return false; /* a pass alone, by its name */
+  /* this pass was run alone, by its name */
+  if (opt->opts && !k->list.len && !choose_opts(k, opt)) return false;
   if (has_grid(k->ren) && !opt->noopt && !pad_grid(k)) return false;
   return opts_apply(k, &k->list);
 }

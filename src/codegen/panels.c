@@ -1,69 +1,76 @@
-/* panels.c: TC on a CPU, sums of products on the matrix unit of a core. In: two loops of the grid, rows and
- * columns of a product a[m, k] * b[k, n] that loops inside sum up. Out: blocks of results; before them the
- * operands, copied to local memory as the unit reads them (matrix.h); one statement for a block's sums, and
- * the two loops inside it, where what was the reduction is a sum read from local memory:
+/* panels.c: TC on a CPU: sums of products on the matrix unit of a core. In: two loops of the grid, the rows
+ * and the columns of a product a[m, k] * b[k, n] that loops inside them sum. Out: blocks of results. Before
+ * the blocks, the operands are copied to local memory in the order in which the unit reads them (matrix.h).
+ * In each block, one statement computes its sums, and the two loops run inside it with the former reduction
+ * replaced by a sum that is read from local memory:
  *
  *   panels of b
  *   LOOP rows / 32:  panels of a
  *     LOOP columns / 32:
  *       STORE(c[i, j], WMMA(a[i, k], b[k, j], k), i, j, k)
- *       LOOP i, j:  what starts the sum, ACC[ADD](sum, c[i, j]), what is made of it
+ *       LOOP i, j:  the start of the sum, ACC[ADD](sum, c[i, j]), what uses the sum
  *
- * What is copied is a value, not a buffer: a cast, a gate or a scale of an operand is computed once for each
- * element, in the copy. All loops of the reduction are one axis of it, padded with zeros to the unit's depth;
- * so an operand may be any expression of its loops, and a convolution is a product of matrices like another.
- * A long sum of floats is cut: each piece has a block of its own, and the pieces are added up.
+ * A copy holds a value, not a buffer: a cast, a gate or a scale of an operand is computed once per element,
+ * in the copy. All loops of the reduction together are one axis of the copy, padded with zeros to the unit's
+ * depth. So an operand may be any expression of these loops, and a convolution is a product of matrices like
+ * any other. A long sum of floats is cut into pieces. Each piece has its own block of results, and the pieces
+ * are added at the end.
  *
- * Where a panel of a holds x + z for a factor x, each sum is too much by that of z * b[k, n]: a row of z goes
- * through the unit as well, once for each panel of b, and what comes of it is taken off. */
+ * If a panel of a holds x + z in place of a factor x, each sum is too large by the sum of z * b[k, n]. The
+ * unit therefore also multiplies one row of z by each panel of b, and the result is subtracted. */
 #include "codegen/heuristic.h"
 #include "codegen/split.h"
 #include "uop/matrix.h"
 #include <string.h>
 
-enum { LANES = 16, MOST_PIECE = 1024 }; /* steps of a sum of floats that are added up in a row */
+/* MOST_PIECE: the most steps of a sum of floats that are added one after another */
+enum { LANES = 16, MOST_PIECE = 1024 };
 
-/* A sum of products in the innermost of the two loops. */
+/* A sum of products inside the inner one of the two loops. */
 typedef struct Product {
-  UOp *loop, *acc; /* the outermost of its loops, a statement there; what it does */
+  UOp *loop, *acc; /* the outermost loop of the sum, a statement of the inner loop; the ACC inside it */
   const MatrixShape *shape;
-  UOp *value[2]; /* of a, of b */
+  UOp *value[2]; /* the factor of a, the factor of b */
   int n;
-  UOp *range[MAX_AXES];        /* of its loops; the last one moves fastest in panels */
-  int64_t inner, depth, piece; /* steps of the last one, padded; of all; of a piece */
-  int64_t pitch, panel;        /* between rows of a, panels of b */
-  UOp *zero;                   /* what panels of a hold for a factor that is 0; NULL: that */
-  UOp *zero_row, *too_much;    /* memory: a row of it; what comes of that in each column */
-  UOp *before[2];              /* the statement before which all panels of an operand are made, or NULL */
-  UOp *memory[MATRIX_ROLES];   /* panels, block of results */
+  UOp *range[MAX_AXES];        /* the sum's loops; the last one moves fastest in panels */
+  int64_t inner, depth, piece; /* steps of the last loop, padded; of the whole sum, padded; of a piece */
+  int64_t pitch, panel;        /* elements between rows of a; between panels of b */
+  UOp *zero;                   /* the value in panels of a that stands for a factor of 0; NULL: 0 itself */
+  UOp *zero_row, *too_much;    /* memory: a row of `zero`; its product with each column of b */
+  /* the statement before which all panels of an operand are copied, or NULL: they are copied block by
+   * block */
+  UOp *before[2];
+  UOp *memory[MATRIX_ROLES]; /* panels of a, of b; the block of results */
 } Product;
 
-/* Loops of a copy that are to be shaped: lanes, and NULL or the tile around them. */
+/* Loops of a copy that will get opts: the loop that becomes lanes, and the loop that becomes a tile around
+ * them, or NULL. */
 typedef struct Shaped {
   UOp *lanes, *tile;
-  int64_t rows; /* of the tile */
+  int64_t rows; /* iterations of the tile */
 } Shaped;
 
-/* Panels that are read where they are made: those of the next nest may lie there, if they write the very
- * steps that these do, for the rest is zero. */
+/* Panels that are read soon after they are filled. The panels of the next nest may use the same memory if
+ * they write exactly the same steps, because all other steps are padding that holds zeros. */
 typedef struct Near {
   UOp *memory;
   MatrixRole role;
-  int64_t depth, inner, steps, last; /* as padded; how many are written, in all and of the last loop */
+  /* depth and inner: padded; steps and last: the steps that are written, of all loops and of the last one */
+  int64_t depth, inner, steps, last;
 } Near;
 
 typedef struct Panels {
   Kernel *k;
-  UOp *outer, *inner;   /* the loops of rows and of columns */
-  int between;          /* loops between them */
-  UOp *range[MAX_AXES]; /* theirs, .. */
-  UOp *now[MAX_AXES];   /* .. in the nest in hand */
+  UOp *outer, *inner;   /* the loop over rows and the loop over columns */
+  int between;          /* number of loops between them */
+  UOp *range[MAX_AXES]; /* ranges of the loops between them, .. */
+  UOp *now[MAX_AXES];   /* .. and what replaces these in the nest being built */
   Vec(Product) products;
   Vec(Shaped) shaped;
-  UOpVec padded;
-  Vec(Near) near;        /* of nests before this one */
-  int64_t rows, columns; /* of a block, the largest */
-  bool any;              /* a nest has products */
+  UOpVec padded;         /* memories that the nest fills with zeros first */
+  Vec(Near) near;        /* panels of earlier nests */
+  int64_t rows, columns; /* of the largest block */
+  bool any;              /* true: some nest has products */
   const char *why;
 } Panels;
 
@@ -77,7 +84,7 @@ static int64_t up_to(int64_t n, int64_t multiple) { return (n + multiple - 1) / 
 static int64_t trips_of(const UOp *range) { return range->src[0]->arg.v.i; }
 
 /* ---- which sums */
-/* The loops of a reduction that hold nothing but each other and one ACC. */
+/* Whether the loops of a reduction contain only each other and one ACC. Records them in d. */
 static bool loops_of(Product *d, UOp *loop) {
   for (UOp *u = loop;; u = u->src[1]) {
     bool fits = loop_type(u) == AXIS_REDUCE && !is_block(u->src[0]) && is_const(u->src[0]->src[0]);
@@ -88,7 +95,7 @@ static bool loops_of(Product *d, UOp *loop) {
   }
 }
 
-/* Whether statements below `root` change what an operand reads. */
+/* Whether statements below `root` change memory that an operand reads. */
 static bool changes(Kernel *k, const UOp *root, UOp *value) {
   UOpVec order = {0};
   bool ok = kernel_nodes(k, value, &order), found = !ok;
@@ -98,8 +105,8 @@ static bool changes(Kernel *k, const UOp *root, UOp *value) {
   return found;
 }
 
-/* The loop that moves fastest in the panels: a long one along which operands are contiguous, or one whose
- * steps pair without a rest. */
+/* Puts the loop that moves fastest in the panels last. It should be a long loop along which the operands are
+ * contiguous, or a loop whose extent is a multiple of the steps in a word. */
 static void order_loops(Kernel *k, Product *d) {
   int best = d->n - 1, most = -1, word = d->shape->operand[MATRIX_B].together;
   for (int i = 0; i < d->n; i++) {
@@ -117,6 +124,7 @@ static void order_loops(Kernel *k, Product *d) {
   d->range[d->n - 1] = last;
 }
 
+/* Sets the padded lengths of a sum and the length of its pieces. Returns false if the sum is too long. */
 static bool lengths(Panels *p, Product *d) {
   const MatrixShape *s = d->shape;
   d->inner = up_to(trips_of(d->range[d->n - 1]), s->operand[MATRIX_B].together);
@@ -131,7 +139,7 @@ static bool lengths(Panels *p, Product *d) {
   return true;
 }
 
-/* The bits of x + 128 or x - 128 in 8 bits, whose sign is the other one. */
+/* x + 128 or x - 128 in the 8-bit dtype of the other signedness, computed by flipping the sign bit. */
 static UOp *sign_flipped(Kernel *k, UOp *x) {
   DType d = (DType)x->dtype, other = d == DT_I8 ? DT_U8 : DT_I8;
   UOp *sign = uop_const_int(k->st, d, d == DT_I8 ? INT8_MIN : -INT8_MIN);
@@ -182,7 +190,8 @@ static UOp *local_new(Panels *p, DType dtype, int64_t nelem) {
   return uop_new(k->st, OPS_DEFINE_LOCAL, dtype, 1, 0, NULL, arg);
 }
 
-/* Rows and panels whose lengths are a power of two would all begin in a few sets of the cache. */
+/* n, increased by a cache line if rows of n elements would all begin in the same few sets of the cache, as
+ * they do if their length is a power of two. */
 static int64_t apart_by(const Product *d, MatrixRole role, int64_t n) {
   enum { ROW = 64, ALIKE = 512 };
 
@@ -197,7 +206,8 @@ static bool used_here(const Panels *p, const UOp *memory) {
   return false;
 }
 
-/* Padding stands at the same places, so that it need not be made again. */
+/* Memory for panels of an operand. Panels with the same padding share memory, so that the padding is written
+ * only once. */
 static UOp *panel_memory(Panels *p, const Product *d, MatrixRole role, int64_t nelem) {
   DType dtype = d->shape->operand[role].dtype;
   Near own = {NULL, role, d->depth, d->inner, 1, trips_of(d->range[d->n - 1])};
@@ -238,7 +248,7 @@ static UOp *at(Kernel *k, UOp *memory, UOp *place) {
 
 static UOp *times(Kernel *k, UOp *a, int64_t n) { return ix(k, OPS_MUL, a, num(k, n)); }
 
-/* Where step `depth` of a row of a is; .. of a column of b. */
+/* The element of step `depth` of a row of a; below, of a column of b. */
 static UOp *place_in_a(Kernel *k, const Product *d, UOp *row, UOp *depth) {
   return ix(k, OPS_ADD, times(k, row, d->pitch), depth);
 }
@@ -252,13 +262,14 @@ static UOp *place_in_b(Kernel *k, const Product *d, UOp *depth, UOp *column) {
 }
 
 /* ---- copies */
-static UOp *loops_around(Kernel *k, UOp *u, int n, UOp *const *ranges) { /* the last one inside */
+/* Puts loops around u. The last range is the innermost loop. */
+static UOp *loops_around(Kernel *k, UOp *u, int n, UOp *const *ranges) {
   while (u && n-- > 0)
     u = loop_new(k, ranges[n], 1, &u);
   return u;
 }
 
-/* A memory that holds `value` alone. */
+/* A loop that fills a memory with one value. */
 static UOp *filled(Panels *p, UOp *memory, UOp *value) {
   Kernel *k = p->k;
   UOp *range = kernel_range(k, num(k, memory->arg.param.nelem), AXIS_LOOP, NULL);
@@ -284,8 +295,8 @@ static bool fill(Panels *p, UOp *memory, UOp *value, UOpVec *out) {
   return vec_push(p->k->mem, out, filled(p, memory, value)) && out->at[out->len - 1];
 }
 
-/* Copies write all but the zeros that the unit reads past the end of a sum, so that these are made once,
- * before all else. */
+/* Fills the padding, before everything else. Copies write all elements except the zeros that the unit reads
+ * past the end of a sum, so those are written once. */
 static bool pad(Panels *p) {
   Kernel *k = p->k;
   UOpVec all = {0};
@@ -306,8 +317,9 @@ static bool pad(Panels *p) {
   return sink && (k->sink = sink);
 }
 
-/* The copy of `trips` rows of a or columns of b, from `base` on. Lanes go where loads are vectors; where
- * the panel is strided along them, a tile is transposed in registers (expand.c). */
+/* A loop nest that copies `trips` rows of a or columns of b, starting at `base`. The lanes are along the loop
+ * in which loads are vectors. If the panel is strided along that loop, a tile is transposed in registers
+ * (expand.c). */
 static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t trips) {
   Kernel *k = p->k;
   UOp *side = role == MATRIX_A ? p->outer->src[0] : p->inner->src[0], *from[2 * MAX_AXES + 1];
@@ -327,7 +339,8 @@ static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t t
   }
   from[n] = side;
   to[n++] = iter ? ix(k, OPS_ADD, base, iter) : NULL;
-  for (int i = 0; i < p->between; i++) /* not made yet: what is made whole does not move with it */
+  /* a loop that is not made yet is skipped: panels that are copied whole do not move with it */
+  for (int i = 0; i < p->between; i++)
     if (p->now[i]) {
       from[n] = p->range[i];
       to[n++] = p->now[i];
@@ -339,10 +352,10 @@ static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t t
   UOp *value = kernel_with(k, d->value[role], n, from, to);
   UOp *to_place = role == MATRIX_A ? place_in_a(k, d, iter, depth) : place_in_b(k, d, depth, iter);
   UOp *u = value ? write_new(k, at(k, d->memory[role], to_place), value, 0, NULL) : NULL;
-  if (role == MATRIX_A && along) { /* rows as they are */
+  if (role == MATRIX_A && along) { /* rows are copied as they are */
     memmove(loops + 1, loops, (size_t)d->n * sizeof *loops);
     loops[0] = iter;
-  } else if (along) { /* words of a row, turned */
+  } else if (along) { /* words of a row are transposed */
     loops[d->n - 1] = iter;
     loops[d->n] = inner;
   } else
@@ -355,10 +368,10 @@ static UOp *copy_of(Panels *p, Product *d, MatrixRole role, UOp *base, int64_t t
 }
 
 /* ---- blocks */
-typedef struct Span { /* of rows or columns: blocks of n from `first` on */
+typedef struct Span { /* blocks of n rows or columns, from `first` on */
   int64_t first, blocks, n;
-  UOp *block; /* range, or 0 */
-  UOp *base;  /* where a block begins */
+  UOp *block; /* the range of the loop over blocks, or 0 */
+  UOp *base;  /* the first row or column of a block */
 } Span;
 
 static bool span_new(Kernel *k, Span *s, const UOp *of) {
@@ -369,7 +382,7 @@ static bool span_new(Kernel *k, Span *s, const UOp *of) {
   return s->base != NULL;
 }
 
-/* Whole blocks, and what is left. */
+/* Whole blocks, and a tail. Returns the number of spans. */
 static int spans_of(int64_t size, int64_t n, Span out[2]) {
   out[0] = (Span){.first = 0, .blocks = size / n, .n = n};
   out[1] = (Span){.first = size / n * n, .blocks = 1, .n = size % n};
@@ -377,8 +390,8 @@ static int spans_of(int64_t size, int64_t n, Span out[2]) {
   return size < n || size % n == 0 ? 1 : 2;
 }
 
-/* Sums by the unit of m rows and n columns: a[row + i, depth + k] * b[depth + k, column + j] over `steps`. Of
- * zeros: every row of a is the row of them. */
+/* A statement in which the unit sums a[row + i, depth + k] * b[depth + k, column + j] over `steps` for m rows
+ * and n columns. row NULL: every row of a is the row of zeros. */
 static UOp *unit_sums(Kernel *k, const Product *d, const int64_t size[3], UOp *row, UOp *column, UOp *piece,
                       UOp *to) {
   int64_t m = size[0], n = size[1], steps = size[2];
@@ -395,7 +408,7 @@ static UOp *unit_sums(Kernel *k, const Product *d, const int64_t size[3], UOp *r
   return sum ? write_new(k, at(k, to, place), sum, 3, list) : NULL;
 }
 
-/* The sums of a block: in pieces. */
+/* Computes all sums of a block, piece by piece. */
 static UOp *sums_of(Panels *p, const Product *d, const Span *rows, const Span *columns) {
   Kernel *k = p->k;
   int64_t m = up_to(rows->n, d->shape->m), n = up_to(columns->n, d->shape->n), pieces = d->depth / d->piece;
@@ -406,7 +419,8 @@ static UOp *sums_of(Panels *p, const Product *d, const Span *rows, const Span *c
   return u && pieces > 1 ? loop_new(k, piece, 1, &u) : u;
 }
 
-/* What a row of zeros gives: with the panels of b, from which it is made. */
+/* Appends the sums of the row of zeros. They are computed together with the panels of b that they are made
+ * from. */
 static bool push_too_much(Panels *p, const Product *d, UOpVec *out) {
   Kernel *k = p->k;
   int64_t columns = trips_of(p->inner->src[0]), one, n;
@@ -424,7 +438,7 @@ static bool push_too_much(Panels *p, const Product *d, UOpVec *out) {
   return ok;
 }
 
-/* What was a reduction: the pieces of it added up. */
+/* Replaces the reduction: adds up the pieces of its sum. */
 static UOp *sum_read(Panels *p, const Product *d, UOp *i, UOp *j, const Span *rows, const Span *columns) {
   Kernel *k = p->k;
   int64_t m = up_to(rows->n, d->shape->m), n = up_to(columns->n, d->shape->n), pieces = d->depth / d->piece;
@@ -466,7 +480,7 @@ static UOp *block_of(Panels *p, const Span *rows, const Span *columns) {
   return loop;
 }
 
-/* Copies of an operand at a level: after loop `level` of those between, -1: outside them. */
+/* The loop between the two after which an operand is copied (its number), or -1: before all of them. */
 static int level_of(Panels *p, const Product *d, MatrixRole role) {
   int level = -1;
   for (int i = 0; i < p->between; i++)
@@ -489,7 +503,7 @@ static bool copies_at(Panels *p, int level, const Span *rows, UOpVec *out) {
   return ok;
 }
 
-/* The nest of a span of rows, from loop `level` of those between in. */
+/* The nest of a span of rows, from loop `level` of the loops between inwards. */
 static UOp *rows_from(Panels *p, int level, const Span *rows) {
   Kernel *k = p->k;
   UOpVec body = {0};
@@ -523,8 +537,9 @@ static bool all_rows(Panels *p, UOpVec *out) {
   return ok;
 }
 
-/* ---- panels that are made whole: before all loops outside the rows that do not move them. Of a, where there
- * are such loops; else each block of rows makes its own, which are near when they are read. */
+/* ---- panels that are copied whole, before all outer loops that they do not depend on. Panels of a are
+ * copied whole only if there are such loops. Otherwise each block of rows copies its own, which are then in a
+ * near cache when they are read. */
 static bool find_before(Panels *p, Product *d, MatrixRole role) {
   Kernel *k = p->k;
   PlaceVec places = {0};
@@ -556,7 +571,7 @@ static bool make_whole(Panels *p, Product *d, MatrixRole role) {
   return sink && (k->sink = sink);
 }
 
-/* Each edit makes the loops around it anew, so that the place is looked for again. */
+/* Each edit rebuilds the loops around it, so the statement must be found again. */
 static bool panels_whole(Panels *p) {
   bool ok = true;
   for (size_t i = 0; ok && i < p->products.len; i++)
@@ -578,10 +593,10 @@ static UOp *loop_over(Kernel *k, const UOp *range) {
   return loop;
 }
 
-/* A loop in parts of n, and the rest, of this type. */
+/* Splits a loop into parts of n iterations of this type, and a tail. */
 static bool shape(Kernel *k, const UOp *range, AxisType type, int64_t n) {
   UOp *loop = loop_over(k, range);
-  if (!loop) return true; /* it has one iteration */
+  if (!loop) return true; /* a loop of one iteration is no longer there */
   int64_t size = trips_of(range), whole = size / n, rest = size % n;
   Part part[2] = {{num(k, 0), num(k, whole), num(k, n), type, NULL, false},
                   {num(k, whole * n), num(k, 1), num(k, rest), type, NULL, false}};
@@ -623,7 +638,8 @@ static bool in_panels(Panels *p) {
   return sink && (k->sink = sink) && pad(p) && (k->sink = nest_simplify(k, k->sink)) && shape_copies(p);
 }
 
-/* The nest of rows that `range` begins; without products it stays as it is. */
+/* Applies the opt to the nest that begins with the loop over `range`. A nest without products stays as it
+ * is. */
 static bool one_nest(Panels *p, const Opt *o, const UOp *range) {
   Kernel *k = p->k;
   Facts f = {0};
@@ -645,7 +661,7 @@ static bool one_nest(Panels *p, const Opt *o, const UOp *range) {
   return ok && find_between(p) && find_products(p) && (!p->products.len || (p->any = true, in_panels(p)));
 }
 
-/* What a TILE has cut in parts is several nests. */
+/* If a TILE has divided the loop into parts, there are several nests. */
 bool opt_panels(Kernel *k, const Opt *o, const char **why) {
   Panels p = {.k = k};
   PlaceVec places = {0};

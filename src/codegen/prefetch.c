@@ -1,75 +1,78 @@
-/* prefetch.c: lines that are asked for before they are read. In: a nest with explicit loads (expand.c).
- * Out: the same, with a PREFETCH beside each load that reads short rows: of the same place in the next
- * iteration of the loop that steps from one row to the next.
+/* prefetch.c: prefetches cache lines before they are read. In: a nest with explicit loads (expand.c). Out:
+ * the same nest with a PREFETCH beside each load of short rows. It prefetches the address of the same load in
+ * the next iteration of the loop over rows.
  *
  *   for each 4 rows n of 10,000:  for each block k of a row:  load w[n][k], w[n + 1][k], w[n + 2][k], ..
  *
- * A processor finds by itself that memory is read in order, but it needs a few misses to find it, in each
- * of the 4 rows anew. Rows that are read one at a time and lie behind one another are one long run: it is
- * asked for eight lines ahead if it is decoded in a reduction, as weights are, else there is nothing to
- * ask for. Neither is there where data fit in L1, or where another loop reads a row again.
+ * A processor detects sequential reads by itself, but it needs a few misses to do so, again in each of the 4
+ * rows. Rows that are read one at a time and lie behind one another are one long run. A long run is
+ * prefetched eight lines ahead if a reduction decodes it, as it does weights. Otherwise a run is not
+ * prefetched. Data that fit in L1, or rows that another loop reads again, are not prefetched either.
  *
  * Measured on a Zen 3, one core, 30 MB of 8-bit weights in memory, 4 rows at a time: rows of 612 bytes 6.4
- * GB/s without and 10.7 with, 2 KB 9.1 and 13.2, 9 KB 12.5 and 14.7; two iterations ahead is no better.
- * Long runs, one core of a Zen 2, tokens of a language model a second: F16 69 and 74, Q8_0 105 and 114,
- * Q4_0 132 and 160; twice as far ahead F16 and Q8_0 lose half of that. Pieces, the Q6_K head of a model of
- * 1B on one core of a Zen 3: 28.5 and 22.9 ms.
+ * GB/s without and 10.7 with, 2 KB 9.1 and 13.2, 9 KB 12.5 and 14.7; two iterations ahead is no better. Long
+ * runs, one core of a Zen 2, tokens of a language model a second: F16 69 and 74, Q8_0 105 and 114, Q4_0 132
+ * and 160; twice as far ahead F16 and Q8_0 lose half of that. Pieces, the Q6_K head of a model of 1B on one
+ * core of a Zen 3: 28.5 and 22.9 ms.
  *
- * Where each line is read for several outputs, or is every other line, the processor is not ahead by
- * itself, and eight lines are read before the first of them comes. 17 MB of 8-bit weights in memory, one
- * core of a Zen 3: for 2 rows of outputs 1000 us, 880 four times as far ahead; every other line for 4 rows
- * 2280 and 1430 (1120 where the weights are in a cache); for 8 rows, whose second half reads what L2 has,
+ * If each line is read for several outputs, or only every other line is read, the processor does not run
+ * ahead by itself: eight lines are read before the first of them arrives. 17 MB of 8-bit weights in memory,
+ * one core of a Zen 3: for 2 rows of outputs 1000 us, 880 four times as far ahead; every other line for 4
+ * rows 2280 and 1430 (1120 if the weights are in a cache); for 8 rows, whose second half reads what L2 has,
  * 3400 and 2500. */
 #include "codegen/heuristic.h"
 #include "codegen/nest.h"
 #include <stdlib.h>
 
 enum {
-  LEAST_STEP = 16,      /* bytes between iterations that ask: of fewer, too many would ask for one line */
-  LEAST_JUMP = 2 << 10, /* bytes to the next rows: what is nearer is one run to the processor */
-  LEAST_ROWS = 4,       /* iterations that have a next one */
-  MOST_STEP = 512,      /* bytes between iterations of the innermost loop: unrolled, it reads all between */
-  LONG_ROW = 16 << 10,  /* bytes that a processor has found the order of long before their end */
-  MOST_AGAIN = 4 << 10, /* bytes that loops inside a run may read again: L1 has them */
-  PIECES = 4,           /* loads that read one run interleaved, each its pieces of it */
-  AHEAD = 512,          /* bytes that a run is asked for ahead of what is read, with what is read again */
-  FEW_AGAIN = 4,        /* times that a long run is read, of which the first one is worth asking for */
-  FAR_AHEAD = 4         /* times as far, where a processor does not come to it by itself */
+  /* bytes between iterations that prefetch; with fewer, too many would prefetch the same line */
+  LEAST_STEP = 16,
+  LEAST_JUMP = 2 << 10, /* bytes to the next rows; the processor sees nearer rows as one run */
+  LEAST_ROWS = 4,       /* iterations of the loop over rows */
+  /* bytes between iterations of the innermost loop; when unrolled, it reads everything between */
+  MOST_STEP = 512,
+  LONG_ROW = 16 << 10,  /* bytes; the processor has detected the order of such a row long before its end */
+  MOST_AGAIN = 4 << 10, /* bytes that loops inside a run may read again, because L1 still has them */
+  PIECES = 4,           /* the most loads that read one run interleaved, each its own pieces of it */
+  AHEAD = 512,          /* bytes that a run is prefetched ahead, in addition to what is read again */
+  FEW_AGAIN = 4,        /* times that a long run is read; only the first time gains by a prefetch */
+  FAR_AHEAD = 4         /* factor on AHEAD if the processor does not run ahead by itself */
 };
 
-/* A load, and where it moves from one row to the next. */
+/* A load, and how it moves from one row to the next. */
 typedef struct Rows {
-  LinearIn at; /* over the loops around it */
+  LinearIn at; /* its address, over the loops around it */
   UOp *index;
-  int next, in;   /* the loop from row to row, -1: one run; the loop whose iterations ask for a line each */
-  int64_t ahead;  /* elements from what is read to what is asked for */
-  size_t outputs; /* that each line is read for at once */
+  int next, in;   /* the loop over rows, or -1: one run; the loop that prefetches one line per iteration */
+  int64_t ahead;  /* elements between the address read and the address prefetched */
+  size_t outputs; /* number of outputs that each line is read for at the same time */
 } Rows;
 
 typedef struct Ahead {
   Kernel *k;
   UOp *loop[MAX_LINEAR];
   int depth;
-  UOpMap *met;              /* nodes that were looked at */
-  UOpVec loads;             /* places of the loads that stand in the open loops and have not asked yet */
-  Vec(Rows) rows;           /* loads of the loops that are open */
-  UOpVec asked[MAX_LINEAR]; /* statements that the body of an open loop begins with */
+  UOpMap *met;              /* nodes already visited */
+  UOpVec loads;             /* INDEXes of the loads in the open loops that have not been considered yet */
+  Vec(Rows) rows;           /* loads in open loops that are prefetched */
+  UOpVec asked[MAX_LINEAR]; /* statements that the new body of each open loop begins with */
 } Ahead;
 
 static int64_t bytes_of(const UOp *index) { return dtype_size((DType)index->dtype); }
 
 static int64_t trips(const Ahead *a, int d) { return a->loop[d]->src[0]->src[0]->vmax; }
 
-/* Bytes that a load moves by in an iteration of loop d. */
+/* Bytes that a load moves per iteration of loop d; INT64_MAX: too many to say. */
 static int64_t step_of(const Rows *r, int d) {
   int64_t by;
   return __builtin_mul_overflow(r->at.by[d], bytes_of(r->index), &by) || by == INT64_MIN ? INT64_MAX
                                                                                          : llabs(by);
 }
 
-/* Whether what loops 0 .. d read by it comes from far: it is more than L1 has, or than any cache where a
- * processor runs ahead by itself (who wrote it, and how long ago, is not known), and no loop around reads
- * more than most_again times what L2 still has. */
+/* Whether the data that the load reads in loops 0 .. d come from far away: they are more than L1 holds (if
+ * `ahead`: more than any cache holds, because then the processor runs ahead by itself; who wrote the data and
+ * how long ago is not known), and no loop around reads them more than most_again times while L2 still holds
+ * them. */
 static bool streams(const Ahead *a, const Rows *r, int d, double run, bool ahead, int64_t most_again) {
   const Target *t = a->k->opt->target;
   for (; d >= 0; d--) {
@@ -80,15 +83,15 @@ static bool streams(const Ahead *a, const Rows *r, int d, double run, bool ahead
   return run > (double)t->cache[LEVEL_L1] && (!ahead || target_level(t, run) == LEVEL_MEMORY);
 }
 
-/* Elements that are decoded, be it to f32: what that takes leaves a processor less time to run ahead by
- * itself. Sums of f32 took 5 to 9 % longer with a PREFETCH, because they are as fast as memory without. */
+/* Whether elements must be decoded, if only to f32. Decoding leaves a processor less time to run ahead by
+ * itself. Sums of f32 took 5 to 9 % longer with a PREFETCH, because they run at memory speed without one. */
 static bool is_decoded(const UOp *index) {
   return !dtype_is_float((DType)index->dtype) || dtype_size((DType)index->dtype) < 4;
 }
 
-/* Whether other loops follow before the next rows are read: a processor does not run ahead of those. Rows
- * of 12 KB in L3, one core of a Zen 3: sums of products 139 us with a PREFETCH and 100 without, variances
- * 74 and 87. */
+/* Whether other loops run before the next rows are read. A processor does not run ahead across those. Rows of
+ * 12 KB in L3, one core of a Zen 3: sums of products 139 us with a PREFETCH and 100 without, variances 74 and
+ * 87. */
 static bool loops_between(const UOp *rows) {
   int n = 0;
   for (int i = 1; i < rows->nsrc; i++)
@@ -96,14 +99,15 @@ static bool loops_between(const UOp *rows) {
   return n > 1;
 }
 
-/* What a load reads in the inner loops. */
+/* The memory that a load reads in the inner loops. */
 typedef struct Run {
-  double bytes;  /* from the first to the last */
-  double again;  /* that it comes back to before it goes on */
-  double period; /* from piece to piece, where others read what is between them; 0: it reads all */
+  double bytes; /* from the first to the last byte */
+  double again; /* bytes that are read again before the run continues */
+  /* bytes from piece to piece, if other loads read the pieces between; 0: it reads everything */
+  double period;
 } Run;
 
-/* Whether the run goes on with loop d. */
+/* Whether the run continues with loop d. Updates the run. */
 static bool reads_on(const Ahead *a, const Rows *r, int d, bool decoded, Run *run) {
   double step = (double)step_of(r, d), all = run->bytes + step * (double)(trips(a, d) - 1);
   bool piece = step > run->bytes + LINE;
@@ -114,11 +118,11 @@ static bool reads_on(const Ahead *a, const Rows *r, int d, bool decoded, Run *ru
   return true;
 }
 
-/* Finds the rows: the loops of a row are those that read on where the last iteration ended. What has
- * none, as it is one long run, is asked for a few lines ahead, if a reduction decodes it. Loops inside a
- * run that read a few lines again, as for both halves of bytes, are passed by. Where the pieces that
- * several loads read are interleaved in one run, as weights of 6 bits have 4 in one word and 2 in another,
- * each load asks for its next piece. */
+/* Finds the loop over rows. The loops of a row are those that continue where the previous iteration ended. If
+ * there is no loop over rows, the load is one long run, which is prefetched a few lines ahead if a reduction
+ * decodes it. Loops inside a run that read a few lines again, such as those over both halves of bytes, are
+ * skipped. If several loads read interleaved pieces of one run, as with weights of 6 bits that have 4 bits in
+ * one word and 2 in another, each load prefetches its own next piece. */
 static bool has_rows(const Ahead *a, Rows *r) {
   int d = a->depth - 1, last;
   bool decoded = d >= 0 && loop_type(a->loop[d]) == AXIS_REDUCE && is_decoded(r->index);
@@ -126,7 +130,7 @@ static bool has_rows(const Ahead *a, Rows *r) {
     d--;
   Run run = {.bytes = (double)bytes_of(r->index) * (double)r->index->lanes};
   double line = run.bytes;
-  bool plain = true; /* every loop is one of the row's, or the one to the next row */
+  bool plain = true; /* every loop is a loop of the row, or the loop to the next row */
   r->in = -1;
   for (int inner = last = d; d >= 0; d--) {
     AxisType type = loop_type(a->loop[d]);
@@ -150,7 +154,8 @@ static bool has_rows(const Ahead *a, Rows *r) {
   }
   r->next = d;
   if (r->in < 0 || step_of(r, r->in) < LEAST_STEP) return false;
-  /* Where it takes little of the lines between its iterations, others read the rest and ask for it. */
+  /* If the load uses little of the lines between its iterations, other loads read the rest and prefetch
+   * it. */
   if (4 * line < (double)TG_MIN(step_of(r, r->in), LINE)) return false;
   if (run.bytes >= LONG_ROW) {
     bool far = r->outputs > 1 || run.period > 0;
@@ -163,7 +168,7 @@ static bool has_rows(const Ahead *a, Rows *r) {
   return streams(a, r, d, run.bytes, !decoded && !loops_between(a->loop[d]), 1);
 }
 
-/* Whether the line is asked for already: by a load of the same memory that moves alike. */
+/* Whether another load of the same memory that moves in the same way already prefetches the line. */
 static bool is_asked(const Ahead *a, const Rows *r) {
   for (size_t i = 0; i < a->rows.len; i++) {
     const Rows *o = &a->rows.at[i];
@@ -177,7 +182,7 @@ static bool is_asked(const Ahead *a, const Rows *r) {
   return false;
 }
 
-/* The place ahead, at the first iteration of what is inside of the loop that asks. */
+/* The address ahead, with the loops inside the prefetching loop at their first iteration. */
 static UOp *place_ahead(Ahead *a, const Rows *r) {
   Kernel *k = a->k;
   UOp *at = num(k, r->at.c + r->ahead);
@@ -202,7 +207,8 @@ static bool ask(Ahead *a, UOp *index, size_t outputs) {
   return now && vec_push(k->mem, &a->asked[r.in], now) && vec_push(k->mem, &a->rows, r);
 }
 
-/* The loads of a statement, each where it stands first: a node is walked once for all statements. */
+/* Finds the loads of a statement. Each node is visited once for all statements, so a load belongs to the
+ * first statement that has it. */
 static bool find_loads(Ahead *a, UOp *u) {
   UOpVec todo = {0};
   bool ok = vec_push(a->k->mem, &todo, u);
@@ -210,7 +216,7 @@ static bool find_loads(Ahead *a, UOp *u) {
     UOp *v = todo.at[--todo.len];
     if (uop_map_get(a->met, v)) continue;
     ok = uop_map_put(a->k->st, a->met, v, v);
-    for (int i = v->nsrc; ok && i-- > 0;) /* the first source is walked first */
+    for (int i = v->nsrc; ok && i-- > 0;) /* so that the first source is visited first */
       ok = vec_push(a->k->mem, &todo, v->src[i]);
     if (ok && v->op == OPS_LOAD && v->src[0]->op == OPS_INDEX) ok = vec_push(a->k->mem, &a->loads, v->src[0]);
   }
@@ -218,8 +224,8 @@ static bool find_loads(Ahead *a, UOp *u) {
   return ok;
 }
 
-/* What stands in a loop itself asks, from loads.at[first] on. Each vector that is read is read for as many
- * outputs as there are sums for each. */
+/* Considers the loads of a loop's own statements, from loads.at[first] on. The number of outputs per vector
+ * is the number of sums per vector that is read. */
 static bool loads_ask(Ahead *a, const UOp *loop, size_t first) {
   size_t sums = 0, vectors = 0;
   for (int i = 1; i < loop->nsrc; i++)
@@ -233,7 +239,7 @@ static bool loads_ask(Ahead *a, const UOp *loop, size_t first) {
   return ok;
 }
 
-/* The loads that asked in loop d, which is closed. */
+/* Forgets the loads that are prefetched in loop d, which is closed. */
 static void forget(Ahead *a, int d) {
   size_t n = 0;
   for (size_t i = 0; i < a->rows.len; i++)
@@ -241,7 +247,7 @@ static void forget(Ahead *a, int d) {
   a->rows.len = n;
 }
 
-/* A statement with what its loops ask for; NULL: out of memory. */
+/* A statement with the prefetches of its loops added. NULL: out of memory. */
 static UOp *with_asked(Ahead *a, UOp *u) {
   if (!is_loop(u)) return find_loads(a, u) ? u : NULL;
   if (a->depth == MAX_LINEAR) return u;

@@ -1,10 +1,11 @@
-/* prepack.c: copies that are made once and kept. In: a nest with its opts but THREAD, and which buffers hold
- * the same values at every launch. Out: for the kernel that runs, the nest without the copies that are made of
- * these alone: they are arguments of it; for the kernel that packs, run before the first launch, what fills
- * them.
+/* prepack.c: copies that are made once and kept. In: a nest with all its opts except THREAD, and the set of
+ * buffers that hold the same values at every launch. Out: for the kernel that runs, the nest without the
+ * copies that are made from these buffers alone, which have become arguments. For the kernel that packs,
+ * which runs before the first launch: the statements that fill these copies.
  *
- * A copy is local memory that only some statements write (stage.c, panels.c). In the loops around these that
- * they move with, each iteration has a copy of its own, one after another in the argument:
+ * A copy is local memory that only some statements write (stage.c, panels.c). If loops around these
+ * statements change the copy, each iteration of these loops has its own copy, one after another in the
+ * argument:
  *
  *   LOOP i:  copy w[i, ..] to local;  LOOP ..:  .. local[e] ..
  *
@@ -18,25 +19,25 @@
 #include <string.h>
 
 bool prepack_fits(double nbytes, double source) {
-  static const double MOST_GROWN = 1.25, GROWN_ANYHOW = 4096; /* padding is a few lines */
+  static const double MOST_GROWN = 1.25, GROWN_ANYHOW = 4096; /* GROWN_ANYHOW allows a few lines of padding */
   return nbytes <= MOST_GROWN * source + GROWN_ANYHOW;
 }
 
 typedef struct Fill {
   UOp *u;
-  bool moves; /* with a loop around it, or it reads; else it is padding */
+  bool moves; /* true: it depends on a loop around it, or reads memory; false: it is padding */
 } Fill;
 
 typedef struct Packing {
   Kernel *k;
-  UOp *memory, *argument;
-  Vec(Fill) fills; /* the statements that write it */
-  UOpVec around;   /* ranges of the loops around these that they move with, outer first */
-  int64_t copies, bytes_read;
-  uint64_t read;   /* PARAM slots, as bits, that bytes_read is of */
-  UOpVec from, to; /* each INDEX of it, and what takes its place */
-  int last;        /* place of the last fill */
-  bool fits;
+  UOp *memory, *argument;     /* the local memory; the PARAM that replaces it */
+  Vec(Fill) fills;            /* the statements that write the memory */
+  UOpVec around;              /* ranges of the loops around the fills that change them, outermost first */
+  int64_t copies, bytes_read; /* iterations of `around`; bytes of the buffers that the fills read */
+  uint64_t read;              /* PARAM slots, as bits, that bytes_read counts */
+  UOpVec from, to;            /* each INDEX of the memory, and its replacement */
+  int last;                   /* place of the last fill */
+  bool fits;                  /* false: the memory cannot be prepacked */
 } Packing;
 
 static bool writes_only(const UOp *u, const UOp *memory) {
@@ -46,7 +47,8 @@ static bool writes_only(const UOp *u, const UOp *memory) {
   return is_loop(u);
 }
 
-/* The values that a statement below u writes, and where: of buffers that stay, and of nothing else. */
+/* Checks that the statements below u compute values and addresses from buffers that stay, and from nothing
+ * else. Otherwise clears p->fits. Returns false if out of memory. */
 static bool is_kept_value(Packing *p, UOp *u, bool *reads) {
   UOpVec order = {0};
   Kernel *k = p->k;
@@ -67,7 +69,7 @@ static bool is_kept_value(Packing *p, UOp *u, bool *reads) {
   return ok;
 }
 
-/* Whether a value, or where it is written, reads the memory. */
+/* Sets *reads if a statement's value or address reads the memory. */
 static bool reads_memory(Packing *p, const UOp *statement, bool *reads) {
   UOpVec order = {0}, roots = {0};
   Kernel *k = p->k;
@@ -83,7 +85,7 @@ static bool reads_memory(Packing *p, const UOp *statement, bool *reads) {
   return ok;
 }
 
-/* Whether all that a statement writes is 0: padding, which memory that is kept begins with. */
+/* Whether a statement writes only zeros. Those are padding, and memory that is kept begins as zeros. */
 static bool writes_zeros(Kernel *k, const UOp *u) {
   if (u->op == OPS_STORE) return u->src[1] == uop_const_int(k->st, (DType)u->src[1]->dtype, 0);
   for (int i = 1; is_loop(u) && i < u->nsrc; i++)
@@ -91,14 +93,14 @@ static bool writes_zeros(Kernel *k, const UOp *u) {
   return is_loop(u);
 }
 
-/* The largest statement around place `at` that writes nothing else: its place. */
+/* The place of the largest statement around place i that writes no other memory. */
 static int fill_around(const Packing *p, const PlaceVec *at, int i) {
   while (at->at[i].up >= 0 && writes_only(at->at[at->at[i].up].u, p->memory))
     i = at->at[i].up;
   return i;
 }
 
-/* Ranges of the loops around a place that u moves with, outer first. */
+/* Lists the ranges of the loops around a place that u depends on, outermost first. */
 static bool ranges_around(Packing *p, const PlaceVec *at, int place, UOp *u, UOpVec *out) {
   bool ok = true;
   for (int up = at->at[place].up; ok && up >= 0; up = at->at[up].up) {
@@ -115,7 +117,7 @@ static bool ranges_around(Packing *p, const PlaceVec *at, int place, UOp *u, UOp
   return ok;
 }
 
-/* All fills that move do so with the same loops around them. */
+/* Adds the fill at a place. All fills that move must depend on the same loops. */
 static bool fill_add(Packing *p, const PlaceVec *at, int place) {
   Kernel *k = p->k;
   Fill f = {.u = at->at[place].u};
@@ -142,7 +144,7 @@ static bool fill_add(Packing *p, const PlaceVec *at, int place) {
   return ok;
 }
 
-/* All statements that write the memory, in order. */
+/* Finds all statements that write the memory, in order. */
 static bool find_fills(Packing *p, const PlaceVec *at) {
   bool ok = true;
   for (size_t i = 0; ok && p->fits && i < at->len; i++) {
@@ -156,8 +158,8 @@ static bool find_fills(Packing *p, const PlaceVec *at) {
   return ok;
 }
 
-/* Each statement that reads the memory is inside the loops in `around`, and comes after all fills: otherwise
- * the memory holds several copies, one after another. */
+/* Checks that each statement that reads the memory is inside the loops in `around` and follows all fills.
+ * Otherwise the memory would hold several copies, one after another. */
 static bool readers_checked(Packing *p, const PlaceVec *at) {
   bool ok = true;
   for (size_t i = 0; ok && p->fits && i < at->len; i++) {
@@ -173,7 +175,7 @@ static bool readers_checked(Packing *p, const PlaceVec *at) {
   return ok;
 }
 
-/* As large as what it is made of, or nearly so. */
+/* Whether all copies together are at most slightly larger than the buffers that they are made from. */
 static bool size_checked(Packing *p) {
   int64_t n = p->memory->arg.param.nelem, size = (int64_t)dtype_size((DType)p->memory->dtype), bytes;
   bool moves = false;
@@ -186,7 +188,7 @@ static bool size_checked(Packing *p) {
   return moves && small && prepack_fits((double)bytes, (double)p->bytes_read);
 }
 
-/* Where the copy of these iterations begins. */
+/* The element at which the copy of these iterations begins. */
 static UOp *copy_begin(Packing *p, UOp *const *at) {
   Kernel *k = p->k;
   UOp *flat = num(k, 0);
@@ -195,7 +197,7 @@ static UOp *copy_begin(Packing *p, UOp *const *at) {
   return ix(k, OPS_MUL, flat, num(k, p->memory->arg.param.nelem));
 }
 
-/* What takes the place of each access of the memory. */
+/* Finds the replacement of each access to the memory. */
 static bool find_accesses(Packing *p) {
   Kernel *k = p->k;
   UOpVec order = {0};
@@ -218,7 +220,7 @@ static bool find_accesses(Packing *p) {
   return ok;
 }
 
-/* The fills, but for padding, in loops of their own over all copies. */
+/* The fills, except padding, in new loops over all copies. */
 static UOp *packing_nest(Packing *p) {
   Kernel *k = p->k;
   UOpVec own = {0}, body = {0};
@@ -296,8 +298,8 @@ static bool reads_noted(Kernel *k) {
   return ok;
 }
 
-/* The arguments of what packs are what it reads, in order, then the copies: kernels that ask for the same copies
- * have one program for it. */
+/* Renumbers the arguments of the packing kernel: first what it reads, in order, then the copies. Kernels that
+ * require the same copies then share one packing program. */
 static bool arguments_numbered(Kernel *k) {
   const Prepack *p = k->opt->prepack;
   UOpVec order = {0}, from = {0}, to = {0};

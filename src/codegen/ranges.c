@@ -1,13 +1,13 @@
-/* ranges.c: the pass "simplify ranges". In: a kernel's graph. Out: the same; two loops of which every address
- * moves by one as far as by all of the other are one loop, a loop that indices divide is two,
- * reductions that read the same in loops of the same lengths have the same loops, and a gated load has an
- * index of each axis. */
+/* ranges.c: the pass "simplify ranges". In: a kernel's graph. Out: the same graph with four changes. Two
+ * loops are merged if one step of the outer one moves every address as far as all steps of the inner one. A
+ * loop that indices divide is split in two. Reductions that read the same memory in loops of the same extents
+ * share their loops. A gated load gets an index per axis. */
 #include "codegen/heuristic.h"
 #include <string.h>
 
 static bool has_divmod(const UOp *e) { return uop_has(e, FLOORDIV) || uop_has(e, FLOORMOD); }
 
-/* A right before b, or neither is there. */
+/* Whether u lists a directly before b, or lists neither. Sets *listed if it lists them. */
 static bool adjacent(const UOp *u, const UOp *a, const UOp *b, bool *listed) {
   for (int i = 0; i < u->nsrc; i++) {
     if ((u->op != OPS_STORE || i < 2) && (u->op != OPS_REDUCE || i < 1)) continue;
@@ -19,7 +19,8 @@ static bool adjacent(const UOp *u, const UOp *a, const UOp *b, bool *listed) {
   return true;
 }
 
-/* With strides a and b of two loops: whether a step of the outer one is nb steps of the inner one. */
+/* With strides a and b of two loops: whether a step of the outer loop moves as far as nb steps of the inner
+ * one. */
 static bool moves_as_one(int64_t a, int64_t b, int64_t nb) {
   int64_t want;
   return a != STRIDE_ODD && b != STRIDE_ODD && !__builtin_mul_overflow(b, nb, &want) && a == want;
@@ -34,8 +35,8 @@ static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
     if (u->op == OPS_INDEX && (gate_moves(k, u, a) || gate_moves(k, u, b) ||
                                !moves_as_one(stride_of(k, u, a), stride_of(k, u, b), nb)))
       return false;
-    if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE &&
-        u->op != OPS_REDUCE) /* an index used as a value */
+    /* an index used as a value */
+    if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE && u->op != OPS_REDUCE)
       for (int s = 0; s < u->nsrc; s++)
         if (u->src[s]->dtype == DT_INDEX &&
             !moves_as_one(expr_stride(k, u->src[s], a), expr_stride(k, u->src[s], b), nb))
@@ -55,7 +56,8 @@ UOp *whole_offset(Rewrite *rw, const UOp *x) {
   return !flat || has_divmod(flat) ? NULL : flat;
 }
 
-/* In the lists: the quotient and the remainder of a loop, which were two loops, are that loop. */
+/* Replaces two loops in the list of a STORE or REDUCE by the merged loop, of which they are the quotient and
+ * the remainder. */
 static UOp *pm_one_loop(Rewrite *rw, UOp *u) {
   UOp *const *pair = rw->ctx, *buf[64], *r;
   int first = u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc, n = 0, at = first;
@@ -72,8 +74,8 @@ static UOp *pm_one_loop(Rewrite *rw, UOp *u) {
   return r;
 }
 
-/* Axis d of memory and the one after it, of a number that is taken apart for them: its quotient, and its
- * remainder by all of the other. */
+/* Whether axis d of a memory and the next axis are indexed by the quotient and the remainder of one number,
+ * divided by the extent of the next axis. */
 static bool one_number(const UOp *index, int d) {
   const UOp *hi = index->src[1 + d], *lo = index->src[2 + d], *extent = index->src[0]->src[d + 1];
   return hi->op == OPS_FLOORDIV && lo->op == OPS_FLOORMOD && hi->src[0] == lo->src[0] &&
@@ -81,7 +83,7 @@ static bool one_number(const UOp *index, int d) {
          lo->src[1]->arg.v.i == extent->arg.v.i;
 }
 
-/* Two such axes are one: a loop that was two goes along it evenly. */
+/* Merges two such axes into one, along which the merged loop moves evenly. */
 static UOp *pm_one_axis(Rewrite *rw, UOp *u) {
   UOp *memory = u->op == OPS_INDEX ? u->src[0] : NULL, *extent[MAX_AXES], *at[MAX_AXES + 2];
   int n = memory ? memory->nsrc : 0, d = 0;
@@ -101,7 +103,7 @@ static UOp *pm_one_axis(Rewrite *rw, UOp *u) {
   return r;
 }
 
-/* A gated load has its axes, for whoever copies what a tile reads. */
+/* Gives a gated load an index per axis, for passes that copy what a tile reads. */
 static UOp *pm_axes(Rewrite *rw, UOp *u) {
   if (u->op != OPS_INDEX || index_naxes(u) != 1) return NULL;
   UOp *r = index_axes(rw->ctx, u);
@@ -109,8 +111,8 @@ static UOp *pm_axes(Rewrite *rw, UOp *u) {
   return r == u ? NULL : r;
 }
 
-/* ---- reductions in one loop: what both read is loaded and computed once */
-/* Whether u and v, which are over other loops, are over as many iterations, in the same loops around them. */
+/* ---- reductions in one loop: values that both read are loaded and computed once */
+/* Whether u and v have different loops with the same extents and types, inside the same outer loops. */
 static bool alike(const UOp *u, const UOp *v) {
   if (u->nsrc != v->nsrc || u->ranges != v->ranges || u->src[1] == v->src[1]) return false;
   for (int i = 1; i < u->nsrc; i++)
@@ -120,8 +122,8 @@ static bool alike(const UOp *u, const UOp *v) {
   return true;
 }
 
-/* Whether one of the nests over the loops of u needs another one over those of v. A nest that fills local
- * memory counts as one that does. */
+/* Whether a reduction over the loops of u needs one over the loops of v. Also true if a nest over either
+ * fills local memory. */
 static bool needs(Kernel *k, const UOpVec *order, const UOp *u, const UOp *v) {
   for (size_t i = 0; i < order->len; i++) {
     UOp *a = order->at[i];
@@ -136,7 +138,7 @@ static bool needs(Kernel *k, const UOpVec *order, const UOp *u, const UOp *v) {
   return false;
 }
 
-/* Whether they read the same place in each iteration, once v has the loops of u. False: or there is no
+/* Whether u and v read the same address in each iteration once v has the loops of u. Also false if out of
  * memory. */
 static bool reads_same(Kernel *k, const UOp *u, const UOp *v) {
   UOpVec of_u = {0}, of_v = {0};
@@ -154,7 +156,7 @@ static bool reads_same(Kernel *k, const UOp *u, const UOp *v) {
   return same;
 }
 
-/* The first two of which the second can have the loops of the first. */
+/* Finds the first two reductions of which the second can use the loops of the first. */
 static bool pair_in_one(Kernel *k, const UOpVec *order, UOp **u, UOp **v) {
   for (size_t i = 0; i < order->len; i++)
     for (size_t j = 0; j < i && order->at[i]->op == OPS_REDUCE && order->at[i]->nsrc > 1; j++) {
@@ -180,17 +182,17 @@ static bool share_loops(Kernel *k) {
 }
 
 /* ---- a loop that indices divide */
-/* Whether a loop may be two: one of a reduction, or that of the only output. A GPU's threads each have an
- * iteration, and share nothing. */
+/* Whether a loop may be split: a loop of a reduction, or a loop of the only output. On a GPU an output loop
+ * is not split, because each thread has one iteration and threads share nothing. */
 static bool may_split(const Kernel *k, const UOp *r) {
   if (r->op != OPS_RANGE) return false;
   AxisType type = (AxisType)r->arg.range.type;
   return type == AXIS_REDUCE || (type == AXIS_GLOBAL && k->sink->nsrc == 1 && !has_grid(k->ren));
 }
 
-/* The number that all indices divide a loop by, if its trip count is a multiple of it; else 0. A loop of a
- * reduction whose parts would be too short for lanes stays, unless it is as short itself. One of an output has
- * few parts: random numbers have two, which have the two halves of one word. */
+/* The number that all indices divide a loop by, if it divides the trip count; otherwise 0. A reduction loop
+ * whose parts would be too short for lanes is not split unless the loop itself is short. An output loop is
+ * split only into few parts: random numbers have two, one for each half of a word. */
 static int64_t divisor_of(const UOpVec *order, const UOp *r) {
   enum { LEAST_LANES = 4, FEW = 8 };
 
@@ -206,7 +208,8 @@ static int64_t divisor_of(const UOpVec *order, const UOp *r) {
   return fits && by > 1 && by < n && n % by == 0 ? by : 0;
 }
 
-/* In the lists of reductions and stores: the loop and, behind it, the one that was its remainder. */
+/* Replaces the loop in the lists of reductions and stores by its two parts, the remainder behind the
+ * quotient. */
 static UOp *pm_two_loops(Rewrite *rw, UOp *u) {
   UOp *const *pair = rw->ctx, *src[MAX_LIST + 3];
   int n = 0, at = -1, list = u->op == OPS_STORE ? 2 : 1;
@@ -233,7 +236,7 @@ static bool split_loop(Kernel *k, UOp *r, int64_t by) {
   return (k->sink = sink ? simp(k, kernel_with(k, sink, 1, &r, &whole)) : NULL) != NULL;
 }
 
-/* Each number of an index is then a sum of loops times constants, so that it is known how far it moves. */
+/* Splits loops so that each index becomes a sum of loops times constants, whose stride is known. */
 static bool split_loops(Kernel *k) {
   for (bool again = true; again;) {
     UOpVec order = {0};
@@ -251,16 +254,16 @@ static bool split_loops(Kernel *k) {
   return true;
 }
 
-/* Numbers ranges 0, 1, .. in their order, where merges have used up the numbers that have a bit of their own in
- * `ranges`: the planner tells loops apart by these bits. given: next_range before the merges. A kernel that had
- * higher numbers already keeps them, because lists of opts name its loops. */
+/* Renumbers ranges 0, 1, .. in order if merges have used up the numbers that have a bit of their own in
+ * `ranges`, because the planner tells loops apart by these bits. given: next_range before the merges. A
+ * kernel that already had higher numbers keeps them, because lists of opts name its loops. */
 static bool number_ranges(Kernel *k, int64_t given) {
   enum { OWN_BITS = 63 };
 
   if (k->next_range <= OWN_BITS || given > OWN_BITS) return true;
   UOpVec order = {0}, from = {0}, to = {0};
   int64_t *number = mem_alloc(k->mem, (size_t)k->next_range * sizeof *number),
-          n = 0; /* 1: there is such a range */
+          n = 0; /* number[id] is 1 if there is a range with this id */
   bool ok = number && kernel_nodes(k, k->sink, &order);
   for (size_t i = 0; ok && i < order.len; i++)
     if (order.at[i]->op == OPS_RANGE) number[order.at[i]->arg.range.id] = 1;

@@ -1,35 +1,37 @@
-/* rows.c: opts of kernels that keep rows in local memory, where several rows are computed at once, a row to
- * a lane. In: the kernel's loops (heuristic.h). Out: a list.
+/* rows.c: chooses opts for kernels that keep rows in local memory, so that several rows are computed at once,
+ * one row per lane. In: the kernel's loops (heuristic.h). Out: a list of opts.
  *
- * Rows are batched where the same place of neighbouring rows is contiguous in memory (a softmax along the
- * first axis), and where matrices are multiplied with them (attention, a normalised row times weights): lanes
- * along a row would read what a row alone needs; lanes across rows read once what all of them need (a key, a
- * weight), as a scalar for all lanes, and tiles along the inner loops use each row's value again. What a row
- * alone reads (its query) is strided from row to row: blocks of rows copy it, transposed. */
+ * Rows are batched in two cases. In the first, the same element of neighbouring rows is contiguous in memory
+ * (a softmax along the first axis). In the second, the rows multiply matrices (attention, a normalised row
+ * times weights). Lanes along a row would read data that only this row needs. Lanes across rows read data
+ * that all of them need (a key, a weight) only once, as a scalar for all lanes, and tiles along the inner
+ * loops reuse each row's value. Data that only one row reads (its query) is strided from row to row, so
+ * blocks of rows copy it, transposed. */
 #include "codegen/heuristic.h"
 #include "plan/tile.h"
 #include <stdlib.h>
 
 enum {
-  STORE_TILE = 16, /* rows are turned into lines of memory in squares of a vector */
+  STORE_TILE = 16, /* rows are transposed into lines of memory in squares of one vector */
   LEAST_ONLINE_BLOCK = 64,
   TILE_ROWS = 8,
-  NUMBERS = 2,        /* registers for what all lanes have */
-  TILE_VECTORS = 2,   /* a register tile as most are */
-  MOST_SEARCHED = 512 /* nodes of a value: a longer one is no product */
+  NUMBERS = 2,        /* registers for values that all lanes share */
+  TILE_VECTORS = 2,   /* vectors of a typical register tile */
+  MOST_SEARCHED = 512 /* nodes of a value that are searched; a longer value is no product */
 };
 
 typedef struct Rows {
   Kernel *k;
   const Info *f;
   int ncores;
-  UOp *lane;    /* the loop of the grid that is the lanes */
-  UOpVec inner; /* a loop for each product: tiles of the register along it */
-  UOp *axis;    /* NULL, or what ONLINE cuts into blocks */
+  UOp *lane;    /* the loop of the grid that becomes the lanes */
+  UOpVec inner; /* one loop per product: register tiles along it */
+  UOp *axis;    /* the loop that ONLINE cuts into blocks, or NULL */
 } Rows;
 
 /* ---- which kernels */
-/* What a reduction reads in each of its steps; not what was read for rows or for other reductions. */
+/* Lists what a reduction reads in each of its steps, without what was read to fill rows or for other
+ * reductions. */
 static bool operands(Kernel *k, UOp *reduce, UOpVec *out) {
   UOpVec seen = {0};
   bool ok = vec_push(k->mem, &seen, reduce->src[0]);
@@ -45,12 +47,13 @@ static bool operands(Kernel *k, UOp *reduce, UOpVec *out) {
   return ok;
 }
 
-/* Whether an operand is another for each iteration of r: at another place, or in another row. */
+/* Whether an operand differs between iterations of r: by its address, or because it is in another row. */
 static bool moves_along(Kernel *k, const UOp *x, const UOp *r) {
   return address_moves(k, x, r) || (x->src[0]->op == OPS_AFTER && depends(k, x->src[0], r));
 }
 
-/* Whether some operands move with r and some do not: each value of those is used for several values of r. */
+/* Whether some operands move with r and some do not. Each value that does not move is then used for several
+ * values of r. */
 static bool shared_along(Kernel *k, const UOpVec *reads, const UOp *r) {
   bool moves = false, stays = false;
   for (size_t i = 0; i < reads->len; i++) {
@@ -61,7 +64,7 @@ static bool shared_along(Kernel *k, const UOpVec *reads, const UOp *r) {
   return moves && stays;
 }
 
-/* What a step loads for each of its products where a tile goes along r, and lanes along another loop. */
+/* The number of loads per product if a tile is along r and the lanes are along another loop. */
 static double loads_each(Kernel *k, const UOpVec *reads, const RInfo *r, const UOp *lane) {
   double tile = (double)TG_MIN(r->n, TILE_ROWS), loads = 0;
   for (size_t i = 0; i < reads->len; i++)
@@ -70,8 +73,8 @@ static double loads_each(Kernel *k, const UOpVec *reads, const RInfo *r, const U
   return loads / (tile * TILE_VECTORS);
 }
 
-/* The loop inside a row, of those that the reduction stands in, along which it uses most of what it reads
- * again. */
+/* The loop inside a row, among those around the reduction, along which the reduction reuses most of what it
+ * reads. */
 static UOp *inner_loop(Rows *w, UOp *reduce, const UOpVec *reads, const UOp *lane) {
   const RInfo *best = NULL;
   double least = 0;
@@ -103,8 +106,9 @@ static bool reads_even(Rows *w, const UOpVec *reads, UOp *r) {
   return even;
 }
 
-/* What lies apart from row to row is copied: it must be used again in the inner loop, as a query is for each
- * key. A matrix of which each row is used once would be read, copied and read again. */
+/* Whether copies pay. Data that is not contiguous from row to row is copied. It must then be reused along the
+ * inner loop, as a query is for each key. If each row of a matrix is used only once, the matrix would be
+ * read, copied and read again. */
 static bool copies_pay(Rows *w, const UOpVec *reads, UOp *r, const UOp *inner) {
   bool pay = true;
   for (size_t i = 0; pay && i < reads->len; i++) {
@@ -114,7 +118,7 @@ static bool copies_pay(Rows *w, const UOpVec *reads, UOp *r, const UOp *inner) {
   return pay;
 }
 
-/* A sum of products of two values in memory; a square is none. */
+/* Whether a reduction is a sum of products of two different values in memory. */
 static bool sums_products(const UOp *reduce) {
   const UOp *v = reduce->src[0];
   while (v->op == OPS_CAST || (v->op == OPS_WHERE && is_const(v->src[2])))
@@ -122,8 +126,9 @@ static bool sums_products(const UOp *reduce) {
   return v->op == OPS_MUL && v->src[0] != v->src[1] && uop_has(v->src[0], INDEX) && uop_has(v->src[1], INDEX);
 }
 
-/* Whether all products can go along r: they read vectors and scalars, or use what they read again, here and
- * in an inner loop. Other sums go along any loop: what they read that lies apart is copied. */
+/* Whether all products can have their lanes along r: they read only vectors and scalars, or they reuse what
+ * they read both here and in an inner loop. Other sums can have lanes along any loop, because data that is
+ * not contiguous is copied. */
 static bool products_fit(Rows *w, UOp *r) {
   bool ok = true, any = false;
   w->inner.len = 0;
@@ -143,7 +148,7 @@ static bool products_fit(Rows *w, UOp *r) {
   return ok && any;
 }
 
-/* Reads and writes along r that are neither a vector nor a scalar. */
+/* The number of reads and writes along r that are neither a vector nor a scalar. */
 static int64_t odd_along(Rows *w, UOp *r) {
   int64_t odd = bad_loads(w->k, w->f, r);
   for (int j = 0; j < w->k->sink->nsrc; j++)
@@ -151,7 +156,8 @@ static int64_t odd_along(Rows *w, UOp *r) {
   return odd;
 }
 
-/* Fewer rows than lanes leave lanes idle. Where a variable says how many there are, their geometric middle counts. */
+/* Finds the loop for the lanes. Fewer rows than lanes would leave lanes idle. If a variable gives the number
+ * of rows, the geometric mean of its bounds is used. */
 static bool find_lane(Rows *w, int64_t least) {
   const RInfo *best = NULL;
   int64_t fewest = 0;
@@ -179,9 +185,9 @@ static bool opt_put(Rows *w, OptVec *list, OptOp op, int64_t r, int64_t n) {
 
 static int64_t id_of(const UOp *r) { return r->arg.range.id; }
 
-/* A loop of the grid that blocks stand in iteration by iteration, so that what they copy is one iteration's;
- * but not one that no copy moves with, which would make each of them again, nor one along which a copy reads
- * memory in order. */
+/* Whether blocks are placed inside the single iterations of a loop of the grid, so that they copy the data of
+ * one iteration. This is not done for a loop that no copy moves with, because each copy would be made again
+ * in every iteration, nor for a loop along which a copy reads memory in order. */
 static bool is_batch(Rows *w, const UOpVec *copied, UOp *r) {
   bool batch = r != w->lane && r->op == OPS_RANGE && r->arg.range.type == AXIS_GLOBAL && r->src[0]->vmax > 1;
   bool moves = false;
@@ -192,7 +198,7 @@ static bool is_batch(Rows *w, const UOpVec *copied, UOp *r) {
   return batch && moves;
 }
 
-/* Whether a copy is the same in all iterations of the batch, as weights are for each picture. */
+/* Whether a copy is the same in all iterations of the batch, as weights are for every picture. */
 static bool is_common(Rows *w, const UOpVec *copied, const UOp *x) {
   const UOp *out = w->k->sink->src[0];
   bool common = true;
@@ -208,7 +214,8 @@ static bool any_common(Rows *w, const UOpVec *copied) {
   return any;
 }
 
-/* What copies are of: rows that all of the batch has, all rows of an iteration of it, a block of rows. */
+/* The rows that a copy holds: rows that the whole batch shares, all rows of one iteration of the batch, or a
+ * block of rows. */
 typedef enum Whose { OF_BATCH, OF_ITERATION, OF_BLOCK } Whose;
 
 static Whose whose(Rows *w, const UOpVec *copied, UOp *x) {
@@ -224,8 +231,8 @@ static bool stage_rows(Rows *w, const UOpVec *copied, Whose of, OptVec *list) {
   return ok;
 }
 
-/* Blocks of lanes, and of the batch, with their copies. Those that all of the batch has are made outside
- * it. */
+/* Adds the blocks of lanes and of the batch, with their copies. Copies that the whole batch shares are made
+ * outside the batch loop. */
 static bool block_rows(Rows *w, const UOpVec *copied, OptVec *list, int64_t lanes) {
   const UOp *out = w->k->sink->src[0];
   bool common = any_common(w, copied), ok = true;
@@ -237,7 +244,7 @@ static bool block_rows(Rows *w, const UOpVec *copied, OptVec *list, int64_t lane
   return ok && stage_rows(w, copied, OF_BLOCK, list);
 }
 
-/* An output whose lines lie along a loop inside the row is turned in squares. */
+/* If an output is contiguous along a loop inside the row, it is transposed in squares. */
 static bool iter_stores(Rows *w, OptVec *list) {
   bool ok = true;
   for (int j = 0; ok && j < w->k->sink->nsrc; j++) {
@@ -256,9 +263,9 @@ static bool iter_stores(Rows *w, OptVec *list) {
   return ok;
 }
 
-/* The loop that is distributed to threads: of the rest of the grid where it can be, as the rows of a triangle
- * are not alike; the one that leaves least to wait for. What stands inside a copy is no one's to distribute.
- */
+/* The loop that is distributed to threads. Other loops of the grid are preferred to the lanes, because the
+ * rows of a triangle differ in work. Among equal loops, the one with the least waiting is chosen. A loop
+ * inside a copy is never distributed. */
 static UOp *distributed_loop(Rows *w, const UOpVec *copied, int64_t lanes) {
   UOp *best = NULL;
   double least = 0;
@@ -306,8 +313,8 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   return ok && (!distributed || opt_put(w, list, OPT_THREAD, id_of(distributed), w->ncores));
 }
 
-/* Narrow floats of which each iteration of another loop of the grid has its own, as keys of a head: all
- * blocks of rows convert the same ones, unless a copy holds them as f32. */
+/* Whether x reads narrow floats that each iteration of another loop of the grid has its own copy of, such as
+ * the keys of a head. All blocks of rows would convert the same values unless a copy holds them as f32. */
 static bool converts_again(Rows *w, const UOp *x) {
   enum { LEAST_BLOCKS = 4 };
 
@@ -325,8 +332,8 @@ static bool converts_again(Rows *w, const UOp *x) {
          n * sizeof(float) <= (double)t->cache[LEVEL_L2] / 2;
 }
 
-/* Reads of a buffer that are copied: the stride along the lanes is too large for vectors and shuffles
- * (windows of a small stride need no copy), or they would be converted for each block. */
+/* Finds the reads that are copied: those whose stride along the lanes is too large for vectors and shuffles
+ * (windows of a small stride need no copy), and those that each block would otherwise convert. */
 static bool find_copied(Rows *w, UOpVec *copied) {
   bool ok = true;
   for (size_t i = 0; ok && i < w->f->loads.len; i++) {
@@ -342,8 +349,8 @@ static bool find_copied(Rows *w, UOpVec *copied) {
   return ok;
 }
 
-/* The rows of a block of lanes do not stay near: an axis of theirs that could be done in blocks, the next one
- * after `last`. */
+/* If the rows of a block of lanes do not fit in the near caches: the next axis of the rows after `last` that
+ * ONLINE could cut into blocks. Otherwise, or after the last one, NULL. */
 static UOp *next_axis(const Rows *w, int64_t lanes, const UOp *last) {
   const Target *t = w->k->opt->target;
   int64_t bytes = 0;
@@ -368,8 +375,8 @@ static bool try_list(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *out, 
   return ok;
 }
 
-/* The widest list that the opts take: with all copies, or, where one cannot be made, with the others; in
- * blocks of an axis where rows are long. */
+/* Finds the widest list that can be applied: with all copies, or without one copy if that cannot be made;
+ * with ONLINE blocks if rows are long. */
 static bool best_list(Rows *w, int64_t most, int64_t least, OptVec *out, bool *chosen) {
   UOpVec copied = {0};
   bool ok = find_copied(w, &copied);

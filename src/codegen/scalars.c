@@ -1,12 +1,13 @@
-/* scalars.c: opts for text in which a compiler finds the vectors (few_lanes). In: the list that a machine with
- * vectors would get. Out: the same with what a compiler can keep in registers and make vectors of itself. Four
- * lanes, beside at most four rows, are sixteen sums where the machine has registers for these; sixteen lanes of
- * one sum (GROUP) stand alone, as compilers look for vectors among rows first. */
+/* scalars.c: opts for text without vectors, in which a compiler finds the vectors itself (few_lanes). In: the
+ * list that a machine with vectors would get. Out: the list cut down to what a compiler can keep in registers
+ * and vectorise. Four lanes with at most four rows are sixteen sums, if the machine has registers for them.
+ * Sixteen lanes of one sum (GROUP) get no rows beside them, because compilers look for vectors among the rows
+ * first. */
 #include "codegen/heuristic.h"
 
 enum { FEW = 4, WIDE = 16, REGISTERS_A_SUM = 4, MOST_STATEMENTS = 100 };
 
-/* How many of a loop's iterations are done together: a number that divides, if one does. */
+/* How many iterations of a loop are done together: preferably a number that divides its extent. */
 static int64_t together(const Info *f, const Opt *o, int64_t most) {
   static const int64_t nice[] = {16, 8, 4, 5, 3};
   int64_t size = 0;
@@ -17,7 +18,7 @@ static int64_t together(const Info *f, const Opt *o, int64_t most) {
   return TG_MIN(o->n, most);
 }
 
-/* Whether a loop is that of a row of sums in local memory, which no rows stand beside. */
+/* Whether a loop fills a row of sums in local memory. Such a loop gets no rows beside it. */
 static bool fills_sums(const Info *f, const Opt *o) {
   bool sums = false;
   for (int i = 0; i < f->nr; i++)
@@ -28,7 +29,8 @@ static bool fills_sums(const Info *f, const Opt *o) {
 
 static bool shapes(OptOp op) { return is_upcast(op) || op == OPT_VEC || op == OPT_GROUP; }
 
-/* What is written out of a sum's steps, all of them or none. */
+/* Whether all steps that the list unrolls are few enough to be written out. Either all UNROLLs are kept or
+ * none. */
 static bool unrolls(const OptVec *list, int64_t sums) {
   int64_t steps = 1;
   for (size_t i = 0; i < list->len; i++)
@@ -40,7 +42,7 @@ static void list_cut(const Info *f, OptVec *list, int64_t most_sums) {
   int64_t sums = 1;
   size_t n = 0;
   bool grouped = false;
-  /* lanes before rows: what is contiguous */
+  /* lanes before rows, because lanes are contiguous */
   for (int lanes = 1; lanes >= 0; lanes--)
     for (size_t i = 0; i < list->len; i++) {
       Opt *o = &list->at[i];
@@ -59,7 +61,7 @@ static void list_cut(const Info *f, OptVec *list, int64_t most_sums) {
   list->len = n;
 }
 
-/* Another loop of the outputs, along which what the lanes read is used again. -1: none */
+/* Another loop of the outputs along which the values read by the lanes are reused. -1: none. */
 static int rows_loop(Kernel *k, const Info *f, const Opt *lanes) {
   int best = -1;
   for (int i = 0; i < f->nr; i++) {
@@ -71,7 +73,7 @@ static int rows_loop(Kernel *k, const Info *f, const Opt *lanes) {
   return best;
 }
 
-/* Four sums alone wait for each other: where one sum has lanes and no rows it gets some. */
+/* Gives a sum that has lanes but no rows some rows, because four sums alone wait for each other's latency. */
 static bool rows_added(Kernel *k, const Info *f, OptVec *list) {
   int lanes = -1, shaped = 0;
   for (size_t i = 0; i < list->len; i++) {

@@ -1,11 +1,12 @@
-/* scan.c: running sums by the threads of a block. In: a loop in order that steps registers and writes what
- * they hold so far, in blocks of iterations that are distributed to threads (GROUP). Out: statements in which
- * each thread has the running sum of its own iteration.
+/* scan.c: running sums computed by the threads of a block. In: an ORDERED loop that steps registers and
+ * writes their values so far, in blocks of iterations that are distributed to threads (GROUP). Out:
+ * statements in which each thread has the running sum of its own iteration.
  *
- * A thread has two values: the sum of all iterations of its group so far, and the sum of the whole group.
- * Groups of one grow to groups of two, four .. : thread i gets the whole of the group of thread i xor h by a
- * shuffle, and where h is a bit of i, that group stands before its own. What warps have is written to shared
- * memory, and each thread adds those before its own to what the register held. */
+ * Each thread keeps two values: the sum of all iterations of its group up to its own, and the sum of the
+ * whole group. Groups of one thread grow to groups of two, four, and so on. Thread i gets the sum of the
+ * group of thread i xor h by a shuffle. If bit h of i is set, that group precedes its own, so thread i adds
+ * the sum to its running sum. The sums of the warps are written to shared memory, and each thread adds the
+ * sums of the warps before its own to the former value of the register. */
 #include "codegen/gpu.h"
 
 enum { MOST_WARPS = 32 };
@@ -24,7 +25,7 @@ static bool writes_param(const UOp *loop, const UOp *memory) {
   return false;
 }
 
-/* An expression that no iteration before has changed. */
+/* Whether earlier iterations of the loop leave an expression unchanged. */
 static bool is_fresh(Kernel *k, const UOp *loop, UOp *e) {
   UOpVec order = {0};
   bool fresh = kernel_nodes(k, e, &order);
@@ -38,7 +39,8 @@ static bool is_fresh(Kernel *k, const UOp *loop, UOp *e) {
   return fresh;
 }
 
-/* Each register is stepped once, by what other iterations do not change, before anything is written. */
+/* Whether a loop steps each register once, by values that other iterations do not change, before it writes
+ * anything. */
 bool is_scan(Kernel *k, const UOp *loop) {
   bool writes = false, scans = false;
   for (int i = 1; i < loop->nsrc; i++) {
@@ -60,8 +62,8 @@ typedef struct Scan {
   Grid *g;
   Ops op;
   UOp *sum;   /* the register of the loop: the sum of all blocks so far */
-  UOp *mine;  /* the running sum of this thread */
-  UOp *whole; /* the sum of its group */
+  UOp *mine;  /* this thread's running sum */
+  UOp *whole; /* the sum of this thread's group */
   UOpVec *out;
 } Scan;
 

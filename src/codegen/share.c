@@ -1,20 +1,22 @@
-/* share.c: STAGE on a GPU: the copy is shared memory, filled by all threads of a block. In: what is read of a
- * buffer (stage.c). Out: where the copy has it, and one loop over all of its elements, LOCAL `of block`: its
- * iterations are distributed to the threads, whatever their number (gpu.c), neighbours in the buffer to
- * neighbours among them.
+/* share.c: STAGE on a GPU. The copy is shared memory, which all threads of a block fill. In: the reads of a
+ * buffer (stage.c). Out: the layout of the copy, and one loop over all of its elements, LOCAL `of block`. Its
+ * iterations are distributed to the threads, however many there are (gpu.c). Neighbouring elements of the
+ * buffer are given to neighbouring threads.
  *
- * Nothing branches: an element past the gate, or past the end of the buffer, is a gated load, which gives 0.
+ * The fill has no branches: an element that fails the gate, or is past the end of the buffer, is a gated
+ * load, which gives 0.
  *
- * Elements lie in the order of the buffer, unless a register tile goes along another axis: then that one is
- * last, so that the values of a tile are one load. Memory has as many banks as a warp has threads, a word
- * each; where threads go along another axis than the last, or the fill does, rows begin one bank further on
- * than where they end, or, where loads are to stay aligned, one vector. */
+ * Elements are in the order of the buffer, unless a register tile is along another axis. That axis then
+ * becomes the last one, so that the values of a tile are one load. Shared memory has as many banks as a warp
+ * has threads, each one word wide. If threads, or the fill, move along another axis than the last, each row
+ * begins one bank further than the end of the row before, or one vector further if loads must stay
+ * aligned. */
 #include "codegen/share.h"
 #include "uop/matrix.h"
 
 enum { BANK_BYTES = 4, WIDEST_LOAD = 4 }; /* lanes */
 
-/* The last iteration of a loop of n iterations of a part of loop `root`, once opts from number i on have
+/* The last iteration of a loop of n iterations, a part of loop `root`, after the opts from number i on have
  * padded it. */
 static int64_t last_iter(const Kernel *k, int64_t root, bool grid, int64_t n, size_t i) {
   for (; i < k->list.len; i++) {
@@ -42,7 +44,8 @@ UOp *share_padded(Kernel *k, UOp *r) {
   return n == r->src[0]->arg.v.i ? r : kernel_range(k, num(k, n), (AxisType)r->arg.range.type, r);
 }
 
-/* The axis that is the loop of a register tile to come; lanes before other tiles. -1: none. */
+/* The axis that is the loop of a coming register tile, and its tile size; lanes before other tiles. -1:
+ * none. */
 static int tile_axis(Staged *s, int64_t *tile) {
   static const OptOp ops[] = {OPT_VEC, OPT_UPCAST};
   for (size_t o = 0; o < TG_COUNT(ops); o++)
@@ -61,15 +64,15 @@ static int axis_along(Staged *s, UOp *r) {
   return -1;
 }
 
-static int last_wide(const Staged *s) { /* the last axis of more than one element */
+static int last_wide(const Staged *s) { /* the last axis with more than one element */
   int d = s->naxis - 1;
   while (d > 0 && s->axis[d].span == 1)
     d--;
   return d;
 }
 
-/* The last axis of the buffer, where a loop of the units' results alone moves it: as fragments are
- * turned when they are read, the copy need not be. -1: another one. */
+/* The last axis of the buffer, if only a loop of the unit's results moves it. Fragments are transposed when
+ * they are read, so the copy need not be. -1: it is another axis. */
 static int turned_axis(Staged *s, const Opt *units) {
   int d = last_wide(s);
   bool fits = s->k->ren->has_rows && dtype_size((DType)s->param->dtype) == 2;
@@ -78,8 +81,8 @@ static int turned_axis(Staged *s, const Opt *units) {
   return fits ? d : -1;
 }
 
-/* The axis along which a fragment of an operand of a matrix unit has neighbours: that of the depth, or, where
- * the unit takes b by rows, that of its columns; of one that can be turned, its own last. -1: none. */
+/* The axis along which the elements of a fragment are neighbours: the axis of the depth, or of the columns if
+ * the unit takes b by rows, or the buffer's last axis if the operand can be transposed. -1: none. */
 static int fragment_axis(Staged *s) {
   UOp *depth = NULL;
   const Opt *units = NULL;
@@ -96,7 +99,7 @@ static int fragment_axis(Staged *s) {
   return axis_along(s, depth);
 }
 
-/* Whether threads to come go along axis d. */
+/* Whether later opts put threads along axis d. */
 static bool has_threads(Staged *s, int d) {
   for (size_t i = 0; i < s->k->list.len; i++) {
     const Opt *opt = &s->k->list.at[i];
@@ -109,7 +112,8 @@ static bool has_threads(Staged *s, int d) {
 
 static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
   int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
-  if (last == fragment_axis(s)) { /* eight rows, eight sets of banks: so many are an odd number of them */
+  /* eight rows must use eight different sets of banks, so a row is an odd number of sets */
+  if (last == fragment_axis(s)) {
     int64_t set = TG_MAX(s->k->ren->vec_align / size, 1), sets = (s->axis[last].span + set - 1) / set;
     return s->k->ren->has_rows ? (sets | 1) * set - s->axis[last].span : set;
   }
@@ -121,13 +125,13 @@ static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
   return last == tiled && vector && tile % vector == 0 ? vector : TG_MAX(BANK_BYTES / size, 1);
 }
 
-static const Opt *groups_of(const Staged *s) { /* TC4, or NULL */
+static const Opt *groups_of(const Staged *s) { /* the TC4 of the list, or NULL */
   for (size_t i = 0; i < s->k->list.len; i++)
     if (s->k->list.at[i].op == OPT_TC4) return &s->k->list.at[i];
   return NULL;
 }
 
-/* ---- lines, as matrix.h says: of the last axis, and those of all others one after another */
+/* ---- lines, in the layout of matrix.h: the last axis in lines, all other axes one after another */
 enum { COPY_LINE = 64, COPY_CHUNK = 8 };
 
 static bool lay_out_lines(Staged *s, const Opt *groups) {
@@ -201,7 +205,7 @@ static UOp *both(Kernel *k, UOp *gate, UOp *more) {
   return gate ? uop_alu2(k->st, OPS_AND, gate, more) : more;
 }
 
-/* Where the index of axis d is inside its interval; NULL: everywhere. */
+/* Adds to *gate that the index of axis d is inside its interval. *gate NULL: everywhere. */
 static bool gate_of(Staged *s, const Axis *a, UOp *index, UOp **gate) {
   Kernel *k = s->k;
   if (!a->clip) return true;
@@ -210,16 +214,16 @@ static bool gate_of(Staged *s, const Axis *a, UOp *index, UOp **gate) {
   return below && from;
 }
 
-/* Whether elements of the axis, which are neighbours in the buffer, can be taken n at a time: each group is
- * aligned, and inside its interval or outside. */
+/* Whether elements of an axis that is contiguous in the buffer can be taken n at a time: each group is
+ * aligned, and entirely inside or outside the interval. */
 static bool in_groups(Staged *s, const Axis *a, int64_t n) {
   bool ok = a->step == 1 && a->span % n == 0 && a->low % n == 0 && uop_is_multiple(a->base, n);
-  for (int d = 0; d < s->naxis; d++) /* rows of the buffer begin at a multiple */
+  for (int d = 0; d < s->naxis; d++) /* rows of the buffer must begin at a multiple of n */
     ok = ok && (&s->axis[d] == a || s->axis[d].step % n == 0);
   return ok && (!a->clip || (a->from % n == 0 && a->to % n == 0));
 }
 
-/* The axis whose elements a thread takes several at a time, and how many. -1: none. */
+/* The axis along which a thread takes several elements at a time, and how many. -1: none. */
 static int grouped_axis(Staged *s, int64_t *n) {
   int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
   int64_t most = s->k->ren->vec_bytes / size;

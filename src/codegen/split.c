@@ -1,11 +1,11 @@
-/* split.c: a loop of a nest in parts. In: a loop, and its range as blocks of so many iterations. Out: the
- * loop over blocks around its nest, and the iterations of a block where it stood: as a loop, or in the lists
- * of the statements, where they are expanded. A part that ends past the loop does nothing there: it is gated.
- */
+/* split.c: splits a loop of a nest into parts. In: a loop, and its range as blocks of n iterations. Out: the
+ * loop over blocks is around its nest, and the iterations of a block are in place of the old loop, either as
+ * a loop or in the lists of the statements, where they are expanded later. A part that ends past the end of
+ * the loop is gated, so that it does nothing there. */
 #include "codegen/split.h"
 #include <string.h>
 
-/* A new loop, a part of `like`; NULL: of none. */
+/* A new loop that is a part of the kernel's loop `like`, or of no loop if it is NULL. */
 UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like) {
   int64_t root = like ? range_root(like) : -1;
   int of = type >= AXIS_UPCAST ? 0 : root < 0 ? -1 : (int)root + 1;
@@ -36,7 +36,7 @@ bool facts_of(Kernel *k, UOp *loop, Facts *f) {
   return ok;
 }
 
-/* ---- spreading: the statements of a body, each over the expanded range r */
+/* ---- spreading: puts the expanded range r into the list of each statement of a body */
 typedef struct Spread {
   Kernel *k;
   UOp *r;
@@ -63,7 +63,7 @@ static UOp *spread_tree(Spread *s, UOp *u) {
   return r;
 }
 
-/* Registers that begin in the body get an axis for r: they are apart for each of its values. */
+/* Registers that begin in the body get an axis for r, because each value of r needs its own register. */
 UOp *spread(Kernel *k, UOp *body, UOp *r) {
   Facts f = {0};
   UOpVec order = {0}, from = {0}, to = {0}, apart = {0};
@@ -104,7 +104,7 @@ typedef struct Pad {
   const UOpVec *started;
 } Pad;
 
-/* Whether u has a range that `valid` has. */
+/* Whether u depends on a range that `valid` depends on. */
 static bool moves_with(Kernel *k, UOp *u, UOp *valid) {
   UOpVec order = {0};
   bool moves = false, ok = (u->ranges & valid->ranges) && kernel_nodes(k, valid, &order);
@@ -116,15 +116,15 @@ static bool moves_with(Kernel *k, UOp *u, UOp *valid) {
 
 static UOp *gated_store(Pad *p, UOp *s) {
   Kernel *k = p->k;
+  /* only the loads are gated, because a row that every iteration fills is read in any case */
   if (stored_in(s)->op == OPS_DEFINE_LOCAL && !moves_with(k, s->src[0], p->valid))
-    return statement_with(k, s,
-                          gate_loads(k, s->src[1], p->valid)); /* a row of its own: it is read all the same */
+    return statement_with(k, s, gate_loads(k, s->src[1], p->valid));
   UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), p->valid) : NULL, *at[MAX_AXES + 2];
   UOp *gate = x->arg.i ? simp(k, own ? uop_alu2(k->st, OPS_AND, own, p->valid) : NULL) : p->valid;
   int n = 1 + index_naxes(x);
   memcpy(at, x->src, (size_t)n * sizeof *at);
   for (int i = 1; i < n; i++)
-    at[i] = gate_loads(k, at[i], p->valid); /* places that are data */
+    at[i] = gate_loads(k, at[i], p->valid); /* indices that are read from memory */
   at[n] = gate;
   UOp *src[MAX_LIST + 3];
   memcpy(src, s->src, s->nsrc * sizeof *src);
@@ -166,7 +166,8 @@ static UOp *pad(Kernel *k, UOp *loop, UOp *body, UOp *valid) {
   return r;
 }
 
-/* ---- rows: local memory that each iteration of a loop fills for itself, where several are done at once */
+/* ---- rows: local memory that each iteration of a loop fills for itself, if several iterations are done at
+ * once */
 bool rows_fit(Kernel *k, const Facts *f, int64_t n) {
   int64_t bytes = 0;
   for (size_t i = 0; i < f->rows.len; i++)
@@ -174,7 +175,7 @@ bool rows_fit(Kernel *k, const Facts *f, int64_t n) {
   return bytes * n <= k->opt->target->local_most;
 }
 
-/* Each value of `inner` gets rows of its own, element beside element. */
+/* Each value of `inner` gets its own rows. The same element of all rows is contiguous. */
 static UOp *rows_apart(Kernel *k, const Facts *f, UOp *body, UOp *inner) {
   UOpVec order = {0}, from = {0}, to = {0};
   bool ok = kernel_nodes(k, body, &order);
@@ -205,8 +206,8 @@ static UOp *one_trip(Kernel *k, const UOp *extent, UOp *loop) {
   return loop && is_const_int(extent, 1) ? num(k, 0) : loop;
 }
 
-/* Loop u, found in `nest`, over one part of its range: the loop over blocks stands around `nest`, the inner
- * one where u stood, or in the lists of its statements. -> the statements, as a SINK. */
+/* Splits loop u, which is inside `nest`, over one part of its range. The loop over blocks is placed around
+ * `nest`, the inner loop where u was, or in the lists of u's statements. Returns the statements as a SINK. */
 UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   UOp *r = u->src[0];
   AxisType outer_type = (AxisType)r->arg.range.type;
@@ -242,7 +243,7 @@ UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   return loop ? UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, loop) : NULL;
 }
 
-/* The loop in a copy of `nest` that stands where u does in it. */
+/* The loop of `copy`, a copy of `nest`, that corresponds to u. */
 static UOp *same_loop(UOp *nest, const UOp *u, UOp *copy) {
   while (nest != u) {
     nest = alone(nest);
@@ -252,7 +253,7 @@ static UOp *same_loop(UOp *nest, const UOp *u, UOp *copy) {
   return copy;
 }
 
-/* Both parts of a loop in its place; the second, if any, is a nest of its own. */
+/* Replaces a loop by n parts. Each part after the first is a copy of the nest. */
 bool in_parts(Kernel *k, UOp *nest, UOp *u, const Part *p, int n, bool tile) {
   UOpVec all = {0};
   bool ok = true;
@@ -268,8 +269,8 @@ bool in_parts(Kernel *k, UOp *nest, UOp *u, const Part *p, int n, bool tile) {
   return nest_edit(k, nest, with);
 }
 
-/* A vector of n lanes is this many pieces of 16, 8, 4, 2 and 1 lanes: so often is written what it computes.
- */
+/* A vector of n lanes is computed in this many pieces of 16, 8, 4, 2 and 1 lanes. Each operation is written
+ * once per piece. */
 static int64_t pieces(int64_t n) { return n / 16 + __builtin_popcountll((uint64_t)n % 16); }
 
 static int64_t operations_along(Kernel *k, const UOp *r) {
@@ -283,8 +284,8 @@ static int64_t operations_along(Kernel *k, const UOp *r) {
   return n;
 }
 
-/* The loop that a TILE of u goes around: the outermost of those that hold nothing else, inside blocks made
- * before. */
+/* The loop that a TILE of u is placed around: the outermost of the loops that contain nothing but u, inside
+ * blocks made before. */
 UOp *front(Kernel *k, UOp *u) {
   PlaceVec at = {0};
   UOp *top = u;
@@ -301,8 +302,8 @@ UOp *front(Kernel *k, UOp *u) {
   return top;
 }
 
-/* Whole blocks; what is left is a block of its own where a TILE goes around other opts, else smaller tiles and
- * steps one by one. */
+/* Splits a loop of symbolic extent into whole blocks. The tail is one smaller block if a TILE is placed
+ * around other opts, otherwise smaller tiles and then single steps. */
 int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
   const int64_t sizes[] = {o->n, o->op == OPT_GROUP ? 1 : tile_left(o->n), 1};
   AxisType own = (AxisType)r->arg.range.type;
@@ -321,18 +322,19 @@ int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part
   return n;
 }
 
-/* Operations written for lanes that are left, else they run one by one; and for all parts of a loop of lanes. */
+/* The most operations that are written for lanes of a tail, which otherwise runs iteration by iteration, and
+ * for all parts of a loop of lanes. */
 enum { MOST_PIECES_TEXT = 400 };
 
-/* o->n iterations at a time of `size` from `from` on. written: operations of each lane; 0: they are no lanes. own:
- * the type of the loop. */
+/* Splits the `size` iterations from `from` on into blocks of o->n. written: operations per lane; 0: the block
+ * is not lanes. own: the type of the loop. Returns the number of parts, 1 or 2. */
 static int parts_between(Kernel *k, const Opt *o, AxisType own, AxisType inner, int64_t written, int64_t from,
                          int64_t size, Part *p) {
   int64_t n = TG_MIN(o->n, size);
   while (written && n < 16 && (n & (n - 1)) && written * pieces(n) > MOST_PIECES_TEXT)
     n &= n - 1;
   int64_t whole = size / n, rest = size % n, tiles = (size + n - 1) / n;
-  if (o->op == OPT_UPCAST && rest) { /* balanced: tiles of one size and of one less */
+  if (o->op == OPT_UPCAST && rest) { /* balanced: tiles of one size, and tiles that are smaller by one */
     int64_t large = (size + tiles - 1) / tiles, small = size / tiles;
     int64_t nlarge = large == small ? tiles : size - tiles * small;
     p[0] = (Part){num(k, from), num(k, nlarge), num(k, large), inner, NULL, false};
@@ -345,7 +347,7 @@ static int parts_between(Kernel *k, const Opt *o, AxisType own, AxisType inner, 
   return rest ? 2 : 1;
 }
 
-/* ---- where what is computed of a loop's iteration changes */
+/* ---- iterations at which something computed from the loop's range changes */
 typedef struct Changes {
   int n;
   int64_t *at;
@@ -364,8 +366,8 @@ static bool change_add(Changes *c, int64_t at) {
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
-/* The iterations in which one node changes: a comparison flips, a MAX takes its other operand, a quotient goes up
- * by one. False: there are too many. */
+/* Adds the iterations at which one node changes: a comparison flips, a MAX takes its other operand, a
+ * quotient increases by one. Returns false if there are too many. */
 static bool changes_add(Kernel *k, const UOp *u, UOp *r, Changes *c) {
   static const int64_t MOST_PLACE = INT64_MAX / 4;
   int64_t size = r->src[0]->arg.v.i, step, every = 0;
@@ -376,11 +378,11 @@ static bool changes_add(Kernel *k, const UOp *u, UOp *r, Changes *c) {
   UOp *d = divides ? u->src[0] : ix(k, OPS_SUB, u->src[0], u->src[1]), *zero = num(k, 0);
   if (!d || !zero || !uop_coefficient(d, r, &step) || !step || (divides && step < 0)) return true;
   if (d->vmin < -MOST_PLACE || d->vmax > MOST_PLACE || every > MOST_PLACE)
-    return true; /* sums below do not wrap */
+    return true; /* so that the sums below cannot overflow */
   UOp *first = kernel_with(k, d, 1, &r, &zero);
   first = first ? simp(k, first) : NULL;
   if (!first || !is_const(first)) return true;
-  int64_t from = first->arg.v.i; /* d is step * r + from; it reaches 0, or leaves it */
+  int64_t from = first->arg.v.i; /* d is step * r + from; the node changes where d crosses 0 */
   if (!divides) {
     int64_t at = step > 0 ? ceil_div(-from, step) : ceil_div(from + 1, -step);
     return at <= 0 || at >= size || change_add(c, at);
@@ -401,7 +403,8 @@ int changes_of(Kernel *k, UOp *u, UOp *r, int64_t *at) {
   return ok && few ? c.n : 0;
 }
 
-/* Blocks of lanes that a condition holds for all of, or for none, so that none is asked for each lane. */
+/* Splits a loop of constant extent. Blocks of lanes are cut so that a condition holds for all lanes of a
+ * block or for none, and no lane needs a test. */
 int parts_of_known(Kernel *k, const Opt *o, UOp *u, AxisType inner, Part *p) {
   UOp *r = u->src[0];
   int64_t size = r->src[0]->arg.v.i, at[MOST_CUTS + 1], from = 0;
@@ -410,7 +413,7 @@ int parts_of_known(Kernel *k, const Opt *o, UOp *u, AxisType inner, Part *p) {
   int64_t written = lanes ? operations_along(k, r) : 0;
   for (int i = 0; i < changes; i++)
     between |= at[i] % o->n != 0;
-  /* nothing to cut where blocks end there anyway, as with panels */
+  /* nothing is cut if the changes are at ends of blocks anyway, as with panels */
   if (!between || (changes + 1) * written > MOST_PIECES_TEXT) changes = 0;
   at[changes] = size;
   for (int i = 0; i <= changes; from = at[i++])

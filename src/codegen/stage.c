@@ -1,22 +1,25 @@
-/* stage.c: STAGE, an opt: what the nest below reads of a buffer is copied to local memory first, and read
- * from there. In: a nest, the number of a PARAM, and the opts still to come. Out: the nest with a fill before
- * each statement that stands in the innermost blocks made so far, and its reads of the buffer turned to the
- * copy.
+/* stage.c: the opt STAGE. What a nest reads of a buffer is copied to local memory first, and read from the
+ * copy. In: a nest, the number of a PARAM, and the opts still to come. Out: the nest with a fill before each
+ * statement inside the innermost blocks made so far, and with its reads of the buffer replaced by reads of
+ * the copy.
  *
- * An index of axis d is base + offset: base has the loops outside, offset those inside. The copy holds the
- * offsets' span of every axis. An axis read through two loops (`y + p`) stays one axis: a halo, never each
- * window apart. A gate is an interval of each axis: the copy has zeros outside it and is read without a gate.
- * An axis that is the range of the lanes to come is laid out in panels, [panel][other axes][lane], so that
- * lanes are contiguous. What every reader converts is converted once, by the fill: f16 weights are f32 in
- * their copy. Shared memory of a GPU keeps what the buffer has, because there is little of it.
+ * The index of axis d is base + offset: base contains the loops outside, offset the loops inside. The copy
+ * holds the span of the offsets of every axis. An axis that is read through two loops (`y + p`) stays one
+ * axis: the copy holds a halo, not each window separately. A gate must be an interval of each axis: the copy
+ * has zeros outside it and is read without a gate. If an axis is the range of the coming lanes, the copy is
+ * laid out in panels, [panel][other axes][lane], so that lanes are contiguous. If the lanes all read one
+ * element, the same is done for the range of a coming tile, unless sums read whole cache lines of each of its
+ * rows anyway. A conversion that every reader makes is made once, by the fill: f16 weights are f32 in their
+ * copy. Shared memory of a GPU keeps the buffer's dtype, because there is little of it.
  *
- * The fill is a nest like any other: it gets lanes along what is contiguous in the buffer, and where that is
- * not what is contiguous in the copy, a tile that is transposed in registers (expand.c).
+ * The fill is a nest like any other. Its lanes are along the axis that is contiguous in the buffer. If
+ * another axis is contiguous in the copy, a tile is transposed in registers (expand.c).
  *
- * On a GPU the copy is shared memory of a block (share.c). A block is what stands in the loops over blocks:
- * the other loops of the grid become its threads and their tiles. They stand around the fill, which does not
- * move with them, and count as inside. */
+ * On a GPU the copy is shared memory of a block (share.c). A block is everything inside the loops over
+ * blocks: the other loops of the grid become its threads and their tiles. These loops are around the fill,
+ * which does not depend on them, and count as inside. */
 #include "codegen/share.h"
+#include "plan/tile.h"
 #include <string.h>
 
 static bool cannot(Staged *s, const char *why) {
@@ -32,7 +35,7 @@ static bool range_add(Staged *s, UOp *r) {
 DType stage_dtype(const Kernel *k, const UOpVec *order, const UOp *index) {
   DType own = (DType)index->dtype, to = own;
   for (size_t i = 0; i < k->list.len; i++)
-    if (k->list.at[i].op == OPT_TC) return own; /* a matrix unit takes factors as they are */
+    if (k->list.at[i].op == OPT_TC) return own; /* a matrix unit takes the factors in their own dtype */
   for (size_t i = 0; !has_grid(k->ren) && i < order->len; i++) {
     const UOp *u = order->at[i];
     for (int r = 0; r < u->nsrc; r++) {
@@ -44,7 +47,7 @@ DType stage_dtype(const Kernel *k, const UOpVec *order, const UOp *index) {
   return to;
 }
 
-/* Sets s->dtype, where all reads of all statements are converted alike. */
+/* Sets s->dtype to the dtype that all reads of all statements are converted to, or to the buffer's own. */
 static bool collect_dtype(Staged *s) {
   UOpVec order = {0};
   bool ok = kernel_nodes(s->k, s->nest, &order);
@@ -60,7 +63,7 @@ static bool collect_dtype(Staged *s) {
   return ok;
 }
 
-/* Whether the copy is of this read: `*is`. False: out of memory. */
+/* Sets *is if u is a read that the copy replaces. Returns false if out of memory. */
 static bool is_read(Staged *s, UOp *u, bool *is) {
   UOpVec order = {0};
   *is = u->op == OPS_INDEX && u->src[0] == s->param && !vec_has(&s->reads, u);
@@ -100,7 +103,7 @@ static bool collect(Staged *s) {
   return ok && collect_dtype(s);
 }
 
-/* ---- where it is read: base, span and interval of each axis */
+/* ---- the places that are read: base, span and interval of each axis */
 static UOp *base_of(Staged *s, UOp *e) {
   UOpVec zero = {0};
   UOp *nought = num(s->k, 0);
@@ -118,7 +121,7 @@ static bool is_inside(const Staged *s, const UOp *r) {
   return false;
 }
 
-/* No loop from outside, and no data. The length of a loop inside may be anything. */
+/* Whether e depends on no loop outside and on no data. The extent of a loop inside may be anything. */
 static bool only_inside(Staged *s, UOp *e) {
   UOpVec todo = {0};
   bool ok = vec_push(s->k->mem, &todo, e);
@@ -138,8 +141,8 @@ static UOp *with_padding(Staged *s, UOp *offset) {
   return u ? uop_simplify(k->st, k->mem, u) : NULL;
 }
 
-/* The largest offset where loops inside have as many iterations as they have: a copy for a batch of 3 of at most
- * 32 is of 3. NULL: as many as they may have. */
+/* The largest offset if the loops inside run their actual number of iterations. A batch of 3 out of at most
+ * 32 then gets a copy of 3. NULL: use the bound. */
 static UOp *last_offset(Kernel *k, const UOpVec *inside, UOp *offset) {
   bool open = false;
   for (size_t i = 0; offset && i < inside->len; i++) {
@@ -153,7 +156,8 @@ static UOp *last_offset(Kernel *k, const UOpVec *inside, UOp *offset) {
   return open ? simp(k, offset) : NULL;
 }
 
-/* Reads a constant apart, as those of the gates of an LSTM are, have one base. */
+/* Extends the axes by a read. Reads whose indices differ by a constant, such as the gates of an LSTM, share
+ * one base. */
 static bool read_axes(Staged *s, const UOp *x, bool first) {
   for (int d = 0; d < s->naxis; d++) {
     Axis *a = &s->axis[d];
@@ -176,7 +180,8 @@ static bool read_axes(Staged *s, const UOp *x, bool first) {
   return true;
 }
 
-/* e < c as axis < t, where the axis is times * e and something small beside it: *t. */
+/* Rewrites e < c as axis < *t. This works if the axis is a multiple of e plus something smaller than one
+ * step. Returns false otherwise. */
 static bool widened(Staged *s, UOp *e, int64_t c, UOp *axis, int64_t *t) {
   UOpVec order = {0};
   UOp *r = NULL, *rest = NULL;
@@ -193,10 +198,10 @@ static bool widened(Staged *s, UOp *e, int64_t c, UOp *axis, int64_t *t) {
          !__builtin_add_overflow(*t, rest->vmin, t);
 }
 
-/* less: `a < b` with one side constant, of which `holds` says whether it is true: bounds the axis whose index
- * differs from it by a constant, or grows with it in steps. */
+/* Bounds an axis by `less`, which is a < b with one constant side and which is true if `holds`, else false.
+ * The axis is one whose index differs from the other side by a constant, or grows with it in steps. */
 static bool bounded_by(Staged *s, const UOp *x, const UOp *less, bool holds) {
-  bool below = is_const(less->src[1]); /* e < c, else c < e */
+  bool below = is_const(less->src[1]); /* e < c, otherwise c < e */
   UOp *e = less->src[!below], *c = less->src[below];
   if (!is_const(c) || e->dtype != DT_INDEX) return false;
   for (int d = 0; d < s->naxis; d++) {
@@ -221,7 +226,8 @@ static bool bounded_by(Staged *s, const UOp *x, const UOp *less, bool holds) {
   return false;
 }
 
-/* Its gate, as an interval of each axis; but for clauses that stay with what reads the copy. */
+/* Converts the gate of a read to an interval of each axis, except for clauses that remain in the statement
+ * that reads the copy. */
 static bool clip(Staged *s, const UOp *x, const Clauses *left) {
   UOp *clause[MOST_CLAUSES];
   int n = x->arg.i ? gate_clauses(index_gate(x), clause) : 0;
@@ -235,7 +241,7 @@ static bool clip(Staged *s, const UOp *x, const Clauses *left) {
   return true;
 }
 
-/* Whether a clause of the gate of each load that has it is an interval of the axes of that load. */
+/* Whether each load whose gate has this clause can express it as an interval of its axes. */
 static bool is_taken_by_all(Kernel *k, const UOpVec *order, UOp *clause) {
   bool all = true, holds;
   const UOp *less = clause_of(clause, &holds);
@@ -290,14 +296,14 @@ static bool measure(Staged *s) {
     a->step = step;
     step *= extent;
     a->gate = a->clip;
-    bool past = a->base->vmin + a->low < 0 ||
-                a->base->vmax + a->low + a->span > extent; /* in a last, shorter block */
+    /* the last block may be shorter */
+    bool past = a->base->vmin + a->low < 0 || a->base->vmax + a->low + a->span > extent;
     if (past && !a->clip) {
       a->clip = true;
       a->from = 0;
       a->to = extent;
     }
-    /* a loop of the copy would run as often as data says */
+    /* otherwise data would decide how often a loop of the copy runs */
     if (a->clip && uop_has(a->base, INDEX))
       return cannot(s, "data says where it is read, and a gate whether");
     if (a->clip) {
@@ -326,20 +332,67 @@ bool staged_along(Staged *s, int d, UOp *r, int64_t unit) {
   return is;
 }
 
-/* The axis that is the range of the lanes to come, alone and step by step, in every read. */
-static int find_lanes(Staged *s) {
-  const Opt *vec = NULL;
-  for (size_t i = 0; i < s->k->list.len; i++)
-    if (s->k->list.at[i].op == OPT_VEC) vec = &s->k->list.at[i];
-  UOp *r = vec ? staged_range(s, vec->r) : NULL;
-  if (!r) return -1;
-  s->lanes = vec->n;
+/* Whether some read depends on a range. */
+static bool moves_with(const Staged *s, const UOp *r) {
+  for (size_t i = 0; i < s->reads.len; i++)
+    if (depends(s->k, s->reads.at[i], r)) return true;
+  return false;
+}
+
+/* The axis whose index is the range of the coming lanes in every read, alone and with stride 1. -1: none. */
+static int axis_of_lanes(Staged *s, UOp *r, int64_t n) {
+  s->lanes = n;
   for (int d = 0; d < s->naxis; d++) {
     bool is = staged_along(s, d, r, s->lanes);
-    if (is && d != s->naxis - 1) return d; /* the last axis lies so already */
+    if (is && d != s->naxis - 1) return d; /* the last axis is contiguous already */
     if (is) return s->axis[d].span > s->lanes ? d : -1;
   }
   return -1;
+}
+
+/* Whether the elements that a sum reads one after another fill their cache lines. */
+static bool sum_fills_lines(const Staged *s) {
+  int64_t run = (int64_t)dtype_size(s->dtype);
+  for (size_t i = 0; i < s->inside.len; i++) {
+    UOp *r = s->inside.at[i];
+    bool along = false;
+    for (size_t k = 0; k < s->reads.len; k++)
+      along |= depends(s->k, s->reads.at[k]->src[s->naxis], r);
+    if (r->arg.range.type == AXIS_REDUCE && along && run < LINE) run *= TG_MAX(r->src[0]->vmax, 1);
+  }
+  return run >= LINE;
+}
+
+/* The axis that is the range of a coming tile, or -1. One step reads one element per row of the tile. These
+ * elements should be neighbours if a sum reads only a part of each row's cache lines. */
+static int axis_of_tile(Staged *s) {
+  int axis = -1;
+  int64_t first = INT64_MAX;
+  if (sum_fills_lines(s)) return -1;
+  for (size_t i = 0; i < s->k->list.len; i++) {
+    const Opt *o = &s->k->list.at[i];
+    UOp *r = is_upcast(o->op) && o->n >= LEAST_BESIDE && o->r < first ? staged_range(s, o->r) : NULL;
+    for (int d = 0; r && d < s->naxis - 1; d++) {
+      if (s->axis[d].span < LEAST_BESIDE || !staged_along(s, d, r, o->n)) continue;
+      axis = d;
+      s->lanes = o->n;
+      first = o->r;
+    }
+  }
+  return axis;
+}
+
+static int find_lanes(Staged *s) {
+  const Opt *vec = NULL;
+  bool sums = false; /* true: the lanes are those of a sum */
+  for (size_t i = 0; i < s->k->list.len; i++) {
+    const Opt *o = &s->k->list.at[i];
+    if (o->op == OPT_VEC) vec = o;
+    sums |= o->op == OPT_GROUP;
+  }
+  UOp *r = vec ? staged_range(s, vec->r) : NULL;
+  if (r && moves_with(s, r)) return axis_of_lanes(s, r, vec->n);
+  return vec && !sums ? axis_of_tile(s) : -1;
 }
 
 static bool lay_out(Staged *s) {
@@ -358,13 +411,14 @@ static bool lay_out(Staged *s) {
   s->panel = place;
   if (s->lane_axis >= 0) place *= (s->axis[s->lane_axis].span + s->lanes - 1) / s->lanes;
   s->nelem = place;
-  const Target *t =
-      s->k->opt->target; /* what does not stay in the last level is as far as the buffer itself */
+  /* a copy that does not stay in the last level of cache is no nearer than the buffer itself */
+  const Target *t = s->k->opt->target;
   return place <= target_copy_most(t) / (int64_t)dtype_size(s->dtype) ||
          cannot(s, "local memory has no room for it");
 }
 
-/* Memory of the copy. Of a block's, what an earlier nest was staged in will do, where it is large enough. */
+/* Allocates the memory of the copy. On a GPU, the memory in which an earlier nest was staged is used again if
+ * it is large enough. */
 static bool place_copy(Staged *s) {
   if (s->memory && s->memory->arg.param.nelem >= s->nelem) return true;
   Arg arg = {.param = {s->nelem, s->k->next_local++}};
@@ -372,7 +426,7 @@ static bool place_copy(Staged *s) {
   return s->memory != NULL;
 }
 
-/* The element of the copy for offsets at[d] - low. */
+/* The index in the copy of the element at offsets at[d] - low. */
 static UOp *copy_at(Staged *s, UOp *const *at) {
   Kernel *k = s->k;
   UOp *flat = num(k, 0);
@@ -394,7 +448,8 @@ static UOp *copy_index(Staged *s, UOp *flat) {
   return flat ? UNEW(s->k->st, OPS_INDEX, (DType)s->memory->dtype, 1, ARG0, s->memory, flat) : NULL;
 }
 
-/* The nest with these in place of the reads: where the copy is converted, of the conversions. */
+/* The nest with `copies` in place of the reads. If the copy is converted, they replace the conversions of the
+ * reads. */
 static UOp *reading(Staged *s, const UOpVec *copies) {
   Kernel *k = s->k;
   UOpVec from = {0};
@@ -409,7 +464,7 @@ static UOp *reading(Staged *s, const UOpVec *copies) {
   return r;
 }
 
-static UOp *redirected(Staged *s) { /* the nest, reading the copy */
+static UOp *redirected(Staged *s) { /* the nest, with its reads redirected to the copy */
   Kernel *k = s->k;
   UOpVec to = {0};
   bool ok = true;
@@ -433,13 +488,14 @@ static UOp *redirected(Staged *s) { /* the nest, reading the copy */
 typedef struct Fill {
   int n;
   UOp *range[MAX_AXES]; /* NULL: an axis of one element */
-  UOp *begin[MAX_AXES]; /* what its iterations begin at: offsets from low */
+  UOp *begin[MAX_AXES]; /* the first iteration's offset from low */
   int64_t step[MAX_AXES], place[MAX_AXES];
-  int axis[MAX_AXES]; /* of the buffer, the last of those that are one loop */
+  int axis[MAX_AXES]; /* the axis of the buffer; if several axes are one loop, the last of them */
   int64_t span[MAX_AXES];
 } Fill;
 
-/* Where index base + low + t is inside the interval of its axis: t from *begin on, *iterations of them. */
+/* The interval in which index base + low + t satisfies the axis's bounds: t from *begin on, *trips
+ * iterations. */
 static bool clipped(Staged *s, const Axis *a, UOp **begin, UOp **trips) {
   Kernel *k = s->k;
   *begin = num(k, 0);
@@ -453,7 +509,8 @@ static bool clipped(Staged *s, const Axis *a, UOp **begin, UOp **trips) {
   return *begin && *trips;
 }
 
-/* Loops of the copy, outer first: axes that follow each other in both are one. */
+/* Makes the loops of the copy, outer first. Axes that are adjacent in the buffer and in the copy share a
+ * loop. */
 static bool fill_loops(Staged *s, Fill *f) {
   Kernel *k = s->k;
   f->n = 0;
@@ -525,8 +582,8 @@ static UOp *zeros(Staged *s, UOp **range) {
   return u ? loop_new(k, *range, 1, &u) : NULL;
 }
 
-/* ---- lanes of the fill: along what is contiguous in the buffer; where another axis is in the copy, it is
- * the tile */
+/* ---- lanes of the fill: along the axis that is contiguous in the buffer. If another axis is contiguous in
+ * the copy, it becomes the tile. */
 static bool shape_loop(Kernel *k, UOp *range, OptOp op, int64_t n) {
   if (few_lanes(k->ren)) return true; /* scalars.c */
   PlaceVec at = {0};
@@ -551,7 +608,7 @@ static bool shape_fill(Staged *s, const Fill *f) {
   return shape_loop(k, f->range[last], OPT_VEC, lanes == last ? TG_MIN(s->lanes, 64) : 16);
 }
 
-/* Before the nest, a copy by loops of its own. */
+/* Puts a copy before the nest that is made by loops of its own. */
 static bool stage_alone(Staged *s) {
   Kernel *k = s->k;
   Fill f = {0};
@@ -572,7 +629,7 @@ static bool stage_alone(Staged *s) {
          (!zero_range || shape_loop(k, zero_range, OPT_VEC, 64));
 }
 
-/* Before the nest, a copy by all threads of the block. */
+/* Puts a copy before the nest that is made by all threads of the block. */
 static bool stage_shared(Staged *s) {
   Kernel *k = s->k;
   if (!share_lay_out(s) || !place_copy(s)) return false;
@@ -581,7 +638,7 @@ static bool stage_shared(Staged *s) {
   return (k->sink = nest_simplify(k, sink)) != NULL;
 }
 
-/* *memory: of the copy before, then of this one. */
+/* *memory: in, the memory of the previous copy, or NULL; out, the memory of this copy. */
 static bool stage_one(Kernel *k, UOp *nest, UOp *param, int64_t along, const UOpVec *around, UOp **memory,
                       const char **why) {
   Staged s = {.k = k, .nest = nest, .param = param, .along = along, .memory = *memory};
@@ -597,8 +654,9 @@ static bool stage_one(Kernel *k, UOp *nest, UOp *param, int64_t along, const UOp
   return ok;
 }
 
-/* Statements in the innermost blocks made so far. grid: in nothing but each other stand the loops of the
- * grid; those that are no blocks are passed, and go to `around`. */
+/* Lists the statements inside the innermost blocks made so far. grid: u is inside a chain of loops of the
+ * grid that contain only each other. Loops of the chain that are not blocks are passed through and added to
+ * `around`. */
 static bool fronts(Kernel *k, UOp *u, bool grid, UOpVec *out, UOpVec *around) {
   int first = u->op == OPS_LOOP;
   grid = grid && u->nsrc == first + 1;
@@ -631,8 +689,8 @@ bool opt_stage(Kernel *k, int64_t slot, int64_t along, const char **why) {
   for (size_t i = 0; ok && i < at.len; i++)
     if (!gpu || (is_loop(at.at[i]) && !is_shared(at.at[i])))
       ok = stage_one(k, at.at[i], param, along, &around, &memory, why);
-  bool rest =
-      gpu && !memory; /* a statement reads an element once: beside loops that have a copy, the buffer */
+  /* a statement reads an element once, so statements beside loops that have a copy read the buffer */
+  bool rest = gpu && !memory;
   for (size_t i = 0; ok && rest && i < at.len; i++)
     if (!is_loop(at.at[i])) ok = stage_one(k, at.at[i], param, along, &around, &memory, why);
   if (ok && gpu && !memory) {

@@ -1,17 +1,19 @@
-/* sums.c: long sums of floats -> sums of sums of blocks. In: a nest whose loops are shaped. Out: the same
- * nest; a register that takes in more than two blocks of values in a row does so in two levels: a block is
- * added up from zero in a register of its own, then added to the sum. A level is cut again while it is long.
+/* sums.c: turns long sums of floats into sums of sums of blocks. In: a nest whose loops are shaped. Out: the
+ * same nest, but a register that accumulates more than two blocks of values in a row does so in two levels.
+ * Each block is added up from zero in a register of its own, and then added to the sum. A level that is still
+ * long is cut again.
  *
- * A row of n additions to one accumulator is wrong by at most n * u * sum |x|, u = 2^-24 for f32; where the
- * sum is large and what is added is small, every addition rounds the same way, and it is that wrong: the mean
- * of 1e8 values of 255 came out as 255.96, of 2^24 values of 0.1 as 0.09975. With blocks of B the bound is 3
- * * B * u * sum |x| up to 2 * B^3 values an accumulator, and B * u * sum |x| more for each further level: B =
- * 128 gives under 3e-5 of sum |x| for any tensor. A sum of products has blocks of 512: its accumulators fill
- * the registers, and each block costs a few moves of them; its products round in all directions. Blocks are
- * powers of two, so that sums of equal values mostly stay exact.
+ * A row of n additions to one accumulator has an error of at most n * u * sum |x|, with u = 2^-24 for f32. If
+ * the sum is large and the addends are small, every addition rounds the same way and the error reaches this
+ * bound: the mean of 1e8 values of 255 was computed as 255.96, the mean of 2^24 values of 0.1 as 0.09975.
+ * With blocks of B the bound is 3 * B * u * sum |x| for up to 2 * B^3 values per accumulator, and B * u * sum
+ * |x| more for each further level. B = 128 gives less than 3e-5 of sum |x| for any tensor. A sum of products
+ * has blocks of 512, because its accumulators fill the registers, so each block costs a few moves of them,
+ * and because its products round in all directions. Blocks are powers of two, so that sums of equal values
+ * mostly stay exact.
  *
- * The cut is made from the loops' lengths alone, so the bits are the same for any number of threads. A loop
- * that also writes memory is not cut: rows are short. */
+ * The cuts depend only on the loops' extents, so the bits are the same for any number of threads. A loop that
+ * also writes memory is not cut, because rows are short. */
 #include "codegen/nest.h"
 
 enum { BLOCK = 128, BLOCK_OF_PRODUCTS = 512, MOST_EDITS = 4096 };
@@ -23,21 +25,21 @@ static bool is_sum(const UOp *u) {
 
 static double block_of(const UOp *sum) { return sum->src[1]->op == OPS_MUL ? BLOCK_OF_PRODUCTS : BLOCK; }
 
-static bool in_a_row(const UOp *r) { /* its iterations go to one accumulator, one after another */
+static bool in_a_row(const UOp *r) { /* its iterations are added to one accumulator, one after another */
   AxisType t = (AxisType)r->arg.range.type;
   return t == AXIS_REDUCE || t == AXIS_LOOP;
 }
 
 static double trips(const UOp *r) { return (double)TG_MAX(r->src[0]->vmax, 1); }
 
-static double steps_of(const UOp *acc) { /* additions that one execution of the statement makes */
+static double steps_of(const UOp *acc) { /* the number of additions in one execution of the statement */
   double n = 1;
   for (int i = 2; i < acc->nsrc; i++)
     if (acc->src[i]->arg.range.type == AXIS_UNROLL) n *= trips(acc->src[i]);
   return n;
 }
 
-/* Beside what the threads of a block copy together, in whatever loop. */
+/* Whether u writes memory, not counting what the threads of a block copy together. */
 static bool writes_memory(const UOp *u) {
   if (u->op == OPS_STORE) return stored_in(u)->op != OPS_DEFINE_REG;
   for (int i = 1; u->op == OPS_LOOP && !is_shared(u) && i < u->nsrc; i++)
@@ -45,7 +47,7 @@ static bool writes_memory(const UOp *u) {
   return false;
 }
 
-/* The loop in which register reg begins: the place of it, or -1: the kernel. */
+/* The place of the loop in which register reg begins, or -1: the kernel. */
 static int begins_in(const PlaceVec *at, const UOp *reg) {
   for (size_t i = 0; i < at->len; i++)
     if (at->at[i].u->op == OPS_STORE && stored_in(at->at[i].u) == reg) return at->at[i].up;
@@ -53,7 +55,8 @@ static int begins_in(const PlaceVec *at, const UOp *reg) {
 }
 
 /* ---- the two edits */
-static bool cut(Kernel *k, UOp *loop, int64_t n) { /* into blocks of n; the last is what is left */
+/* Cuts a loop into blocks of n iterations. The last block is the tail. */
+static bool cut(Kernel *k, UOp *loop, int64_t n) {
   UOpStore *st = k->st;
   UOp *r = loop->src[0], *len = uop_index_const(st, n), *iter = len;
   UOp *more = uop_alu2(st, OPS_ADD, r->src[0], uop_index_const(st, n - 1));
@@ -72,7 +75,7 @@ static bool cut(Kernel *k, UOp *loop, int64_t n) { /* into blocks of n; the last
   return sink && (k->sink = nest_simplify(k, sink)) != NULL;
 }
 
-/* What `loop` adds to the register of acc goes to one of its own first. */
+/* Lets `loop` add to a register of its own first, which is then added to acc's register. */
 static bool level(Kernel *k, UOp *loop, UOp *acc) {
   UOp *x = acc->src[0], *reg = x->src[0], *list[MAX_LIST];
   int n = 0;
@@ -86,7 +89,7 @@ static bool level(Kernel *k, UOp *loop, UOp *acc) {
   return sink && (k->sink = sink);
 }
 
-/* One edit for the sum at place `here`, if it needs one. */
+/* Makes one edit for the sum at place `here` if the sum is too long. */
 static bool shorten(Kernel *k, const PlaceVec *at, int here, bool *edited) {
   UOp *acc = at->at[here].u, *block = NULL;
   int home = begins_in(at, stored_in(acc));
@@ -102,7 +105,7 @@ static bool shorten(Kernel *k, const PlaceVec *at, int here, bool *edited) {
     size *= trips(loop->src[0]);
     block = loop;
   }
-  if (up == home || up < 0) return true; /* what is left is one block */
+  if (up == home || up < 0) return true; /* only one block is left */
   UOp *longer = at->at[up].u;
   if (size < block_of(acc) / 4 && !writes_memory(longer)) {
     int64_t n = (int64_t)(block_of(acc) / size);

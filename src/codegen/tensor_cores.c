@@ -1,19 +1,19 @@
-/* tensor_cores.c: TC, sums of products on matrix units. In: two loops of the grid, rows and columns of a
- * product a[m, k] * b[k, n] that a loop inside sums up. Out: a warp for a tile of the unit's size. The 32
- * threads are a loop of their own, LOCAL, the innermost of the grid; a register has the thread's elements of
- * the sum, as lanes; steps of the unit's depth are ACC[ADD](register, WMMA[row](a, b), ..) over the elements
- * that the thread has of a and of b.
+/* tensor_cores.c: the opt TC: sums of products on matrix units. In: two loops of the grid, the rows and the
+ * columns of a product a[m, k] * b[k, n] that a loop inside sums. Out: one warp per tile of the unit's size.
+ * The 32 threads are a LOCAL loop of their own, the innermost loop of the grid. A register has the thread's
+ * elements of the sum as lanes. Steps of the unit's depth are ACC[ADD](register, WMMA[row](a, b), ..) over
+ * the elements of a and of b that the thread has.
  *
- * Who has which element is the table's affair (matrix.h): here its bits become index arithmetic. All that
- * stands in the two loops goes by the places of the sum: what starts it, what is made of it, and the steps
- * that are left where the depth does not divide, which are plain. Only in WMMA stand a and b at the places
- * that their own fragments have; or, for units of four warps (TC4), which read shared memory by themselves, at
- * the first element of the step in their copies, which share.c lays out so. On a CPU a core has the unit alone,
- * and operands in memory (panels.c). */
+ * The table in matrix.h says which thread has which element. Here its bits become index arithmetic.
+ * Everything inside the two loops is indexed by the places of the sum: its start, its uses, and the plain
+ * steps that are left if the unit's depth does not divide the loop. Only inside WMMA are a and b indexed by
+ * the places of their own fragments. For units of four warps (TC4), which read shared memory themselves, they
+ * are instead indexed by the first element of the step in their copies, whose layout share.c makes. On a CPU
+ * a core has the unit to itself, with its operands in memory (panels.c). */
 #include "codegen/split.h"
 #include "uop/matrix.h"
 
-/* A loop whose iterations are steps of a unit. */
+/* A loop whose iterations become steps of a unit. */
 typedef struct Depth {
   UOp *loop;
   const MatrixShape *shape;
@@ -21,12 +21,14 @@ typedef struct Depth {
 
 typedef struct Units {
   Kernel *k;
-  UOp *outer, *inner; /* the loops of rows and of columns */
+  UOp *outer, *inner; /* the loop over rows and the loop over columns */
   Vec(Depth) depths;
-  bool groups;                            /* TC4: four warps, operands in shared memory */
-  const MatrixShape *shape;               /* that of the loop in hand; all have the same map of the sum */
-  UOp *thread, *row_block, *column_block; /* ranges, or 0 */
-  UOp *element[MATRIX_ROLES][2];          /* of a fragment: which vector, which lane; 0 where it has one */
+  bool groups; /* TC4: four warps, operands in shared memory */
+  /* the row of the table for the current loop; all loops use rows with the same map of the sum */
+  const MatrixShape *shape;
+  UOp *thread, *row_block, *column_block; /* ranges, or constant 0 */
+  /* of a fragment: which vector, which lane; 0 if there is only one */
+  UOp *element[MATRIX_ROLES][2];
   const char *why;
 } Units;
 
@@ -38,8 +40,8 @@ static bool cannot(Units *u, const char *why) {
 /* ---- places */
 static int step_of(const MatrixPlace *p, bool column) { return column ? p->column : p->row; }
 
-/* The sum over n bits of x, the first of which is bit `first` of the list. Bits whose steps double are one
- * number. */
+/* The sum of what each of n bits of x adds along rows or columns. Consecutive bits whose steps double are
+ * handled as one number. */
 static UOp *bits_along(Kernel *k, UOp *x, const MatrixPlace *bit, int n, bool column) {
   UOp *sum = num(k, 0);
   for (int b = 0; b < n;) {
@@ -56,7 +58,7 @@ static UOp *bits_along(Kernel *k, UOp *x, const MatrixPlace *bit, int n, bool co
 
 static int bits_of(int n) { return __builtin_ctz((unsigned)n); }
 
-/* The row or column, in a tile, of the element that a thread has. */
+/* The row or column, inside a tile, of an element of the thread's fragment. */
 static UOp *place_of(const Units *u, MatrixRole role, bool column) {
   Kernel *k = u->k;
   const MatrixOperand *o = &u->shape->operand[role];
@@ -73,7 +75,8 @@ static UOp *in_block(Kernel *k, UOp *block, int64_t size, UOp *at) {
 /* ---- which products */
 uint32_t matrix_units(const Kernel *k) { return k->opt->target->matrices & ~k->opt->matrices_off; }
 
-/* The first row that TC, or TC4, takes here; all that it takes have the same map of the sum. NULL: none. */
+/* The first table row that TC or TC4 can use here. All rows that it can use have the same map of the sum.
+ * NULL: there is none. */
 static const MatrixShape *first_row(const Kernel *k, bool groups) {
   for (int i = 0; i < MATRIX_COUNT; i++)
     if ((matrix_units(k) >> i & 1) && matrix_in_shared(&matrix_shapes[i]) == groups) return &matrix_shapes[i];
@@ -93,8 +96,8 @@ bool matrix_b_by_rows(const Kernel *k) {
   return have && matrix_shapes[__builtin_ctz(have)].operand[MATRIX_B].element[0].column > 0;
 }
 
-/* An operand as the unit takes it: of its own dtype, before it is widened for the product; or widened to that
- * dtype, which has all of its values. */
+/* The factor x as the unit takes it: in the unit's dtype, before it was widened for the product, or widened
+ * to the unit's dtype if that loses nothing. NULL: the unit cannot take it. */
 static UOp *operand_of(Kernel *k, UOp *x, const MatrixShape *s, MatrixRole role, DType sum) {
   DType want = s->operand[role].dtype;
   if (want != sum) x = x->op == OPS_CAST && x->dtype == sum ? x->src[0] : NULL;
@@ -119,7 +122,8 @@ bool matrix_product(Kernel *k, const UOp *v, const MatrixShape *s, const UOp *ro
   return false;
 }
 
-/* The first row that takes the factors as they are, else the first for which they are widened. */
+/* The first table row that takes the factors as they are, otherwise the first one for which they must be
+ * widened. */
 const MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, const UOp *row,
                               const UOp *column) {
   const MatrixShape *wide = NULL;
@@ -137,12 +141,14 @@ const MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, cons
 }
 
 /* ---- operands in shared memory */
-/* An element of a step: of row or column `at` of its tile, so many steps of k past the begin of a block. */
+/* An element of a step: in row or column `at` of its tile, `deep` steps of k after the beginning of a
+ * block. */
 typedef struct Probe {
   int64_t at, deep;
 } Probe;
 
-/* Whether place e, of loops `side` and depth, is `want` elements further for p than for `begin`. */
+/* Whether index e, an expression of the loops `side` and depth, is `want` elements further at begin + p than
+ * at `begin`. */
 static bool is_past(Kernel *k, UOp *e, const UOp *side, const UOp *depth, Probe begin, Probe p,
                     int64_t want) {
   UOp *from[2] = {(UOp *)side, (UOp *)depth}, *place[2];
@@ -155,8 +161,8 @@ static bool is_past(Kernel *k, UOp *e, const UOp *side, const UOp *depth, Probe 
   return apart && is_const_int(apart, want);
 }
 
-/* Whether an operand is a copy that STAGE laid out as this row has it: probed at the bits of a place, for each
- * step that begins in a line, in the first rows or columns. */
+/* Whether an operand is a copy that STAGE laid out as this table row requires. It is probed at each bit of a
+ * place, for each step that begins in a line, in the first rows or columns. */
 static bool lies_so(Kernel *k, const UOp *x, const UOp *side, const UOp *depth, const MatrixShape *s,
                     MatrixRole role) {
   const MatrixOperand *o = &s->operand[role];
@@ -171,7 +177,7 @@ static bool lies_so(Kernel *k, const UOp *x, const UOp *side, const UOp *depth, 
   return true;
 }
 
-/* The row that multiplies copies as they lie. NULL: none. */
+/* The table row that multiplies copies in their layout. NULL: none. */
 static const MatrixShape *row_of_copies(const Units *u, const UOp *product, const UOp *depth) {
   Kernel *k = u->k;
   UOp *a, *b, *row = u->outer->src[0], *column = u->inner->src[0];
@@ -194,7 +200,7 @@ bool has_groups(Kernel *k, UOp *u) {
   return has;
 }
 
-/* Of a step: where the first of those side by side begins. */
+/* Whether the first of the instructions that are side by side in a step begins a line of b. */
 static bool begins_line(Kernel *k, const UOp *acc) {
   const UOp *value = acc->src[1];
   bool unit = value->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[value->arg.i]);
@@ -216,7 +222,7 @@ bool groups_begin_lines(Kernel *k) {
 }
 
 /* ---- the statements of a step */
-/* Where in the tile an operand's place begins: of one in shared memory at its first element. */
+/* Where an operand's place in the tile begins; an operand in shared memory begins at its first element. */
 static UOp *operand_place(const Units *u, MatrixRole role, bool column) {
   return matrix_in_shared(u->shape) ? num(u->k, 0) : place_of(u, role, column);
 }
@@ -262,7 +268,7 @@ static UOp *steps_in(Units *u, UOp *tree, const UOp *depth, UOp *block) {
   return r;
 }
 
-/* The statements that loop `depth` becomes: steps of the unit's depth, and the plain rest. */
+/* Appends the statements that replace loop `depth`: steps of the unit's depth, and the plain tail. */
 static bool in_steps(Units *u, UOp *loop, UOpVec *out) {
   Kernel *k = u->k;
   UOp *r = loop->src[0], *size = num(k, u->shape->k);
@@ -284,7 +290,7 @@ static bool in_steps(Units *u, UOp *loop, UOpVec *out) {
 }
 
 /* ---- the loops */
-/* The longest loop around a sum that a unit can take, of those inside the two. NULL: none. */
+/* The longest loop around a sum, inside the two loops, that a unit can take. NULL: none. */
 static UOp *longest_around(const PlaceVec *at, size_t i) {
   UOp *best = NULL;
   for (int up = at->at[i].up; up > 0; up = at->at[up].up) {
@@ -300,7 +306,7 @@ static bool depth_add(Units *u, UOp *loop, const UOp *product) {
   int64_t trips = loop->src[0]->src[0]->arg.v.i;
   const MatrixShape *s = u->groups ? row_of_copies(u, product, loop->src[0])
                                    : matrix_for(u->k, product, trips, u->outer->src[0], u->inner->src[0]);
-  if (!s) return true; /* stays plain */
+  if (!s) return true; /* the loop stays plain */
   for (size_t i = 0; i < u->depths.len; i++) {
     if (u->depths.at[i].loop == loop)
       return u->depths.at[i].shape == s || cannot(u, "a loop sums products of several types");
@@ -326,12 +332,12 @@ static bool depths_of(Units *u) {
   return ok;
 }
 
-/* The ranges over the elements of a fragment. */
+/* Makes the ranges over the elements of a thread's fragment. */
 static bool fragment_new(Units *u, MatrixRole role) {
   static const RangeOf whose[MATRIX_ROLES] = {FRAGMENT_OF_A, FRAGMENT_OF_B, 0};
   Kernel *k = u->k;
   const MatrixOperand *o = &u->shape->operand[role];
-  if (!o->elements) return true; /* in shared memory */
+  if (!o->elements) return true; /* the operand is in shared memory */
   int64_t many[2] = {o->elements / o->together, o->together};
   bool ok = true;
   for (int i = 0; ok && i < 2; i++) {
@@ -342,7 +348,7 @@ static bool fragment_new(Units *u, MatrixRole role) {
   return ok;
 }
 
-/* The ranges of blocks and threads, and of what a thread has of the sum. */
+/* Makes the ranges of the blocks, of the threads, and of the thread's elements of the sum. */
 static bool ranges_new(Units *u) {
   Kernel *k = u->k;
   const MatrixShape *s = u->shape = u->depths.at[0].shape;
@@ -355,7 +361,7 @@ static bool ranges_new(Units *u) {
   return u->row_block && u->column_block && u->thread && fragment_new(u, MATRIX_C);
 }
 
-/* The nest from `loop` in, its two loops over blocks, and the threads inside. */
+/* The nest from `loop` inwards, with its two loops now over blocks and the loop of threads innermost. */
 static UOp *in_blocks(Units *u, UOp *loop, UOp *body) {
   Kernel *k = u->k;
   if (loop == u->inner) {
@@ -389,7 +395,7 @@ static bool on_units(Units *u) {
   return nest && nest_edit(k, u->outer, UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, nest));
 }
 
-/* A loop of the grid whose length is no multiple of n gets one; what lies past its end is gated. */
+/* Pads a loop of the grid to a multiple of n iterations. Iterations past its end are gated. */
 static bool pad_to(Kernel *k, UOp *loop, int64_t n) {
   UOp *r = loop->src[0];
   int64_t size = r->src[0]->arg.v.i, padded = (size + n - 1) / n * n;

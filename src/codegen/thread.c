@@ -1,5 +1,6 @@
-/* thread.c: the opt THREAD. In: a nest that has its other opts. Out: the same, in a loop over threads: of
- * each nest that writes buffers one loop is distributed to them; what is only computed, each computes. */
+/* thread.c: the opt THREAD. In: a nest that has all its other opts. Out: the same nest inside a loop over
+ * threads. One loop of each nest that writes buffers is distributed to the threads. Nests that write no
+ * buffer are computed by every thread. */
 #include "codegen/nest.h"
 
 static bool writes_buffer(const UOp *u) {
@@ -9,8 +10,9 @@ static bool writes_buffer(const UOp *u) {
   return false;
 }
 
-/* The loop of a nest that is distributed to threads: loop r of the opt where it has it, else its first loop
- * of the grid that is long enough. Outer loops alone: nothing is computed between them. */
+/* The loop of a nest that is distributed to threads: the loop that the opt names, if the nest has it,
+ * otherwise the nest's first loop of the grid that is long enough. Only outer loops are considered, so
+ * nothing is computed between them. NULL: there is none. */
 static UOp *thread_loop(UOp *u, const Opt *o) {
   UOp *best = NULL;
   for (; u && is_loop(u); u = alone(u)) {
@@ -25,14 +27,14 @@ static UOp *thread_loop(UOp *u, const Opt *o) {
   return best;
 }
 
-static UOp *guarded(Kernel *k, UOp *u, UOp *thread) { /* on the first thread */
+static UOp *guarded(Kernel *k, UOp *u, UOp *thread) { /* u, run only by the first thread */
   UOp *one = uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, thread, num(k, 1)), num(k, 1), num(k, 0));
   UOp *once = kernel_range(k, one, AXIS_LOOP, NULL);
   return loop_new(k, once, 1, &u);
 }
 
-/* Chunk t of the loop's iterations: the same ones whoever runs them, and never a reduction, so any number of
- * threads gives the same bits. */
+/* Distributes a loop: thread t gets chunk t of its iterations. The chunks do not depend on which core runs
+ * them, and a reduction is never distributed, so any number of cores gives the same bits. */
 static UOp *distributed(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
   int64_t threads = thread->src[0]->arg.v.i;
   UOp *r = loop->src[0], *m = r->src[0], *zero = num(k, 0);
@@ -48,9 +50,9 @@ static UOp *distributed(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
   return nest_replace(k, u, loop, 1, &now);
 }
 
-/* The statements of `of`: what writes buffers is distributed out, or runs on the first thread; what is only
- * computed, each thread computes. In the blocks of a reduction that stand around its output, every block is
- * distributed alike. */
+/* Lists the statements of `of` for a thread. Statements that write buffers are distributed, or run on the
+ * first thread only. All other statements are computed by each thread. If blocks of a reduction are around an
+ * output, every block is distributed in the same way. */
 static bool deal_all(Kernel *k, const Opt *o, const UOp *of, UOp *t, UOpVec *body) {
   bool ok = true;
   for (int i = of->op == OPS_LOOP; ok && i < of->nsrc; i++) {

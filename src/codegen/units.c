@@ -1,23 +1,23 @@
-/* units.c: contractions on the matrix units of a CPU. In: a contraction (plan/shape.h). Out: of all lists
- * with a TC (panels.c) that its loops permit, the one that costs least, if that is less than what vectors
- * take.
+/* units.c: contractions on the matrix units of a CPU. In: a contraction (plan/shape.h). Out: the cheapest of
+ * all lists with a TC (panels.c) that its loops permit, if it costs less than vectors do.
  *
- * Columns are a loop along which all outputs are contiguous, rows any other that only the other operand
- * moves with. What is read behind a gate is staged first: panels then read it without one. Columns come in
- * blocks whose panels stay in L2, rows in blocks for threads where there are such.
+ * The columns are a loop along which all outputs are contiguous. The rows are any other loop that only the
+ * other operand depends on. What is read behind a gate is staged first, so that panels read it without one.
+ * Columns are tiled into blocks whose panels stay in L2, rows into blocks for threads if there are threads.
  *
- *   cycles = those of the unit (matrix.h) + what is made of the results, divided by what threads share, and
- * the panels: elements * what an element costs by how it is read; of an operand that does not move with the
- * loop that is distributed, every thread makes all */
+ *   cycles = (those of the unit (matrix.h) + the uses of the results) / threads
+ *          + panels: elements * cost of an element by how it is read
+ *
+ * If an operand does not move with the loop that is distributed, every thread makes all of its panels. */
 #include "codegen/heuristic.h"
 #include "uop/matrix.h"
 #include <math.h>
 
 enum { LEAST_COLUMNS = 8, MOST_TRIED = 4, BLOCK = 32, LANES = 16 };
 
-/* Cycles of an element of a panel: read as vectors; turned in registers; alone. */
+/* Cycles per element of a panel that is read as vectors; transposed in registers; read alone. */
 static const double PANEL_NEXT = 0.2, PANEL_TURNED = 0.35, PANEL_APART = 3;
-/* Of a vector of results: its sum, and each access beside it. */
+/* Cycles per vector of results: for its sum, and for each other access. */
 static const double RESULT = 4, RESULT_ACCESS = 2;
 
 typedef struct Units {
@@ -25,13 +25,13 @@ typedef struct Units {
   const KernelShape *c;
   const MatrixShape *shape;
   int ncores, row, column;
-  UOp *value[2];     /* of a, of b */
-  double element[2]; /* cycles of an element of its panels */
-  double panels[2];  /* of all of them */
+  UOp *value[2];     /* factors of a, of b */
+  double element[2]; /* cycles per element of its panels */
+  double panels[2];  /* cycles for all its panels */
   double depth;      /* steps of the sum, padded */
-  double shared;     /* cycles that threads share */
+  double shared;     /* cycles that are divided among threads */
   int n, stage[MAX_ACCESS], nstage;
-  int64_t stage_loop[MAX_ACCESS]; /* the range that names what is staged */
+  int64_t stage_loop[MAX_ACCESS]; /* the range that names the staged read */
   Opt list[MAX_TAKEN], best[MAX_TAKEN];
   int nbest;
   double cycles;
@@ -42,7 +42,7 @@ static bool is_moved(const Units *u, int role, int r) {
 }
 
 /* ---- what panels cost */
-/* Loops of the sum along which an operand is a vector. */
+/* Whether an operand is contiguous along a long loop of the sum. */
 static bool next_in_sum(const Units *u, int role) {
   for (int r = 0; r < u->c->n; r++)
     if (is_summed_over(u->c, r) && u->c->size[r] >= LANES &&
@@ -65,7 +65,7 @@ static bool reads(const Units *u, int role, int access) {
   return uop_contains(u->k->st, u->k->mem, &u->value[role], 1, u->c->access[access].index);
 }
 
-/* Panels of what stays are made before the kernel. */
+/* Whether an operand's panels are made before the kernel runs, because all its buffers stay the same. */
 static bool prepacked(const Units *u, int role) {
   const KernelShape *c = u->c;
   bool all = true;
@@ -85,7 +85,7 @@ static void panels_of(Units *u, int role) {
   bool next = role == MATRIX_A ? sum : side || staged, turned = side || sum || staged;
   double each = next ? PANEL_NEXT : turned ? PANEL_TURNED : PANEL_APART, elements = u->depth;
   each += weight_of(u, u->value[role]) / t->ops;
-  for (int a = c->nstore; a < c->naccess; a++) /* what comes from afar */
+  for (int a = c->nstore; a < c->naccess; a++) /* cost of reading distant memory */
     if (c->access[a].in_sum && reads(u, role, a))
       each += c->access[a].bytes * t->mhz / t->bytes_us[target_level(t, c->access[a].whole)];
   for (int r = 0; r < c->n; r++)
@@ -117,7 +117,7 @@ static void take(Units *u, OptOp op, int64_t r, int64_t n) {
 
 static int64_t root_of(const Units *u, int r) { return u->c->range[r]->arg.range.id; }
 
-/* Loops of the outputs, outer first, and the SWAPs that bring rows and columns inside all others. */
+/* Takes the SWAPs that bring the rows and columns inside all other loops of the outputs. */
 static void take_swaps(Units *u) {
   const KernelShape *c = u->c;
   int order[MAX_LOOPS], n = 0, want[2] = {u->column, u->row};
@@ -134,7 +134,8 @@ static void take_swaps(Units *u) {
   }
 }
 
-/* The loop outside all others, where what is staged moves with it: one iteration at a time. */
+/* The outermost loop, if everything staged depends on it: it is then tiled by single iterations. -1: it is
+ * not. */
 static int staged_iter(const Units *u) {
   const KernelShape *c = u->c;
   for (int r = 0; r < c->n; r++) {
@@ -147,7 +148,8 @@ static int staged_iter(const Units *u) {
   return -1;
 }
 
-/* distribute: a loop, or -1. rows, columns: of a block, 0: all. share: what the thread with most has. */
+/* Costs one list and keeps it if it is the cheapest so far. deal: the loop that is distributed, or -1. rows,
+ * columns: sizes of a block, 0: not tiled. share: the part of the work that the busiest thread gets. */
 static void try_list(Units *u, int deal, int64_t rows, int64_t columns, double share) {
   const KernelShape *c = u->c;
   int iter = staged_iter(u);
@@ -175,8 +177,8 @@ static void try_list(Units *u, int deal, int64_t rows, int64_t columns, double s
     u->best[i] = u->list[i];
 }
 
-/* Iterations of a block: of blocks that divide a loop, if there are such about as long, so that no rest is a
- * nest of its own; else of whole tiles. */
+/* The iterations of a block. Blocks of about this length that divide the loop are preferred, so that there is
+ * no tail nest; otherwise a block is a multiple of whole tiles. */
 static int64_t blocks_of(int64_t size, int64_t most) {
   int64_t least = (size + most - 1) / most;
   for (int64_t n = least; n <= 2 * least && size / n >= BLOCK; n++)
@@ -191,7 +193,7 @@ static double share_of(const Units *u, double trips) {
   return trips < u->ncores ? 1 : ceil(trips / u->ncores) / trips;
 }
 
-/* Each loop that can be distributed, with blocks of columns whose panels stay in L2. */
+/* Tries each loop that can be distributed, with blocks of columns whose panels stay in L2. */
 static void try_lists(Units *u) {
   const KernelShape *c = u->c;
   int64_t size = (int64_t)dtype_size(u->shape->operand[MATRIX_B].dtype);
@@ -219,7 +221,7 @@ static bool contiguous_along(const KernelShape *c, int r) {
   return all;
 }
 
-/* What must be staged: false where it cannot be. */
+/* Finds what must be staged. Returns false if something cannot be. */
 static bool find_staged(Units *u) {
   const KernelShape *c = u->c;
   u->nstage = 0;

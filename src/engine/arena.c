@@ -1,8 +1,8 @@
-/* arena.c: where values lie that live for a while. In: sizes and lifetimes. Out: offsets in one block of
- * memory. Each item goes to the lowest gap, or to the tightest one, among those that live when it does; what
- * comes first decides how well that ends, so several orders are tried, and then small changes of the best.
- * What lives when an item does is found in a tree over time, so that a plan takes as long as there are pairs
- * that live at once. */
+/* arena.c: where values that live for a limited time are placed. In: sizes and lifetimes. Out: offsets in
+ * one block of memory. Each item is placed in the lowest gap, or in the tightest one, between the items
+ * that live at the same time. The result depends on the order, so several orders are tried, and then small
+ * changes of the best one. The items that live at the same time as a given one are found with a tree over
+ * time, so the work grows with the number of such pairs. */
 #include "engine/export.h"
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +11,19 @@ typedef struct Span {
   int64_t from, to;
 } Span;
 
-/* A time is the rank of an item's begin among all. Node 1 of the tree is all time, the leaves begin at
- * `leaves`; an item is in the list of each of the few nodes that make up its life, and in the list of its
- * first time. */
+/* A time is the rank of an item's start among all starts. Node 1 of the tree covers all time; the leaves
+ * begin at node `leaves`. An item is in the lists of the few nodes that together cover its life, and in
+ * the list of its first time. */
 typedef struct Placing {
   ArenaItem *item;
   size_t n;
   int *order, *best;
-  int64_t *offset; /* of the best */
+  int64_t *offset; /* by item, in the best placement so far */
   int64_t best_bytes;
   Span *taken;
-  int *first, *last, *time; /* time: the launches that are times, ascending */
+  int *first, *last, *time; /* time: the launches at which an item begins, ascending */
   int ntime, leaves, used;
-  int *head, *begun, *next, *of; /* lists: -1 ends one */
+  int *head, *begun, *next, *of; /* linked lists; -1 ends one */
 } Placing;
 
 static int by_from(const void *a, const void *b) {
@@ -31,7 +31,7 @@ static int by_from(const void *a, const void *b) {
   return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Where an item of nbytes goes among n spans. */
+/* Returns the offset at which an item of nbytes is placed among n spans that are sorted by their start. */
 static int64_t gap_for(const Span *taken, size_t n, int64_t nbytes, bool tightest) {
   int64_t end = 0, best = -1, room = INT64_MAX;
   for (size_t i = 0; i < n; i++) {
@@ -68,8 +68,8 @@ static size_t spans_of(Placing *p, int head, size_t n) {
   return n;
 }
 
-/* Where those lie that are placed and live with an item: what lives at its begin, and what begins in its
- * life. */
+/* Collects the spans of the placed items that live when an item begins, or begin during its life. Returns
+ * their number. */
 static size_t spans_taken(Placing *p, int item) {
   size_t n = 0;
   for (int node = p->first[item] + p->leaves; node; node /= 2)
@@ -79,7 +79,7 @@ static size_t spans_taken(Placing *p, int item) {
   return n;
 }
 
-/* In the order of p->order: bytes of all. */
+/* Places all items in the order of p->order. Returns the bytes that they take. */
 static int64_t placed(Placing *p, bool tightest) {
   int64_t bytes = 0;
   p->used = 0;
@@ -111,8 +111,8 @@ static bool tried(Placing *p) {
   return better;
 }
 
-/* Keys of an order: large items first; what lives long first; in order of time; by the memory that they take
- * over time. */
+/* Sort keys. 0: large items first; 1: items that live long; 2: items that begin early; 3: items with a
+ * large product of size and life. */
 static double key_of(const ArenaItem *it, int rule) {
   double life = it->last - it->first + 1.0;
   switch (rule) {
@@ -128,7 +128,7 @@ typedef struct Key {
   int item;
 } Key;
 
-static int by_key(const void *a, const void *b) { /* the greatest first; equal ones as they come */
+static int by_key(const void *a, const void *b) { /* greatest key first; equal keys by item number */
   const Key *x = a, *y = b;
   return x->key != y->key ? (x->key < y->key) - (x->key > y->key) : (x->item > y->item) - (x->item < y->item);
 }
@@ -141,7 +141,8 @@ static void sorted(Placing *p, Key *key, int rule) {
     p->order[i] = key[i].item;
 }
 
-/* Two items of the best order change places; the numbers are the same at each run. */
+/* Tries orders in which two items of the best order change places. The random numbers are the same in
+ * every run. */
 static void changed(Placing *p, int64_t bound) {
   enum { MOST_ITEMS = 300, ROUNDS = 400 };
 
@@ -165,7 +166,7 @@ static int by_time(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The number of times that are no later than t. */
+/* Returns the number of times that are no later than t. */
 static int times_until(const Placing *p, int t) {
   int lo = 0, hi = p->ntime;
   while (lo < hi) {
@@ -193,7 +194,8 @@ static void times_ranked(Placing *p) {
   }
 }
 
-/* What lives at once is most where some item begins. change: by time, room for one more. */
+/* Returns the most bytes that live at once, which is reached where some item begins. change: scratch, one
+ * entry more than there are times. */
 static int64_t least_bytes(const Placing *p, int64_t *change) {
   int64_t most = 0, now = 0;
   memset(change, 0, (size_t)(p->ntime + 1) * sizeof *change);

@@ -1,8 +1,8 @@
 /* beam.c: opts by trial (TG_BEAM=N). In: a kernel's graph and the opts that the heuristic chose. Out: the
- * opts that ran fastest on the device, of those and of lists that differ from them by a step or some: a size
- * doubled or halved, an opt left out, one more; on a GPU matrix units, and copies one block ahead. N lists
- * are kept from each round; a round that gains nothing ends the search. What was found is kept on disk, so
- * that a kernel is searched once on a machine. */
+ * opts that ran fastest on the device. The lists that are tried differ from the heuristic's by one or more
+ * steps: a size is doubled or halved, an opt is left out or added; on a GPU, also matrix units and copies
+ * one block ahead. The best N lists of each round are kept, and a round that gains nothing ends the
+ * search. The result is kept on disk, so that a kernel is searched only once on a machine. */
 #define _GNU_SOURCE
 #include "engine/engine.h"
 #include "runtime/cpu.h"
@@ -36,12 +36,13 @@ typedef struct Beam {
   void **bufs;
   size_t *nbytes;
   int nbuf;
-  double given_us; /* of the list that it starts from */
-  TrialVec kept;   /* the best so far, the best first */
+  double given_us; /* time of the list that the search starts from */
+  TrialVec kept;   /* the best lists so far, fastest first */
 } Beam;
 
-/* ---- what the trials work on */
-/* Memory for each PARAM, all zeros: what is an index is one of the first. */
+/* ---- memory for the trials */
+/* Allocates memory for each PARAM, filled with zeros. So an index that is read from it is 0, which is in
+ * bounds. */
 static bool buffers_made(Beam *b) {
   UOpVec order = {0};
   TgMem *mem = &b->ctx->mem;
@@ -83,7 +84,7 @@ static void list_print(Str *out, const OptVec *list) {
 }
 
 /* ---- trials */
-/* A list that was not tried before becomes a trial. Takes the list. */
+/* Makes a trial of a list that was not tried before. Takes ownership of the list. */
 static bool trial_add(Beam *b, TrialVec *v, OptVec list) {
   Str text;
   str_init(&text, &b->ctx->mem);
@@ -98,7 +99,8 @@ static bool trial_add(Beam *b, TrialVec *v, OptVec list) {
   return known;
 }
 
-/* `list` with opt `i` put in (or at the end), or left out where `with` is NULL. */
+/* Adds the trial of `list` with opt `i` replaced by `with`, or removed if `with` is NULL. i may be the
+ * length of the list. */
 static bool trial_changed(Beam *b, TrialVec *v, const OptVec *list, size_t i, const Opt *with) {
   OptVec other = {0};
   bool ok = true;
@@ -113,12 +115,13 @@ static bool trial_changed(Beam *b, TrialVec *v, const OptVec *list, size_t i, co
   return false;
 }
 
-/* What shapes the inner loops: TC and DOUBLE_BUFFER stand before it. */
+/* Whether an opt shapes the inner loops. TC and DOUBLE_BUFFER must precede such opts. */
 static bool shapes_inside(OptOp op) {
   return op == OPT_LOCAL || is_upcast(op) || op == OPT_VEC || op == OPT_UNROLL || op == OPT_GROUP;
 }
 
-/* The first opts of `list`, before what shapes the inner loops, then `with`, and with `rest` all others. */
+/* Adds the trial of the opts of `list` that precede the inner loops' opts, then `with`, and if `rest` is
+ * set the remaining opts. */
 static bool trial_inserted(Beam *b, TrialVec *v, const OptVec *list, Opt with, bool rest) {
   OptVec other = {0};
   size_t at = 0;
@@ -141,8 +144,8 @@ static bool list_has(const OptVec *list, OptOp op) {
   return false;
 }
 
-/* A product on matrix units, of each two loops of the grid; on a GPU copies one block ahead, of each loop
- * that has blocks. */
+/* Tries a product on matrix units for each pair of loops of the grid, and on a GPU copies one block ahead
+ * for each loop that has blocks. */
 static bool units_tried(Beam *b, TrialVec *v, const OptVec *list) {
   const Target *t = &b->dev->target;
   bool ok = true,
@@ -161,7 +164,7 @@ static bool units_tried(Beam *b, TrialVec *v, const OptVec *list) {
   return ok;
 }
 
-/* All lists one step from `list`. */
+/* Adds all lists that are one step from `list`. */
 static bool neighbours(Beam *b, TrialVec *v, const OptVec *list) {
   static const Opt more[] = {{OPT_UPCAST, 0, 2}, {OPT_UPCAST, 0, 4}, {OPT_UPCASTTOP, 0, 4},
                              {OPT_UNROLL, 0, 4}, {OPT_LOCAL, 0, 16}, {OPT_GROUP, 0, 32},
@@ -186,7 +189,7 @@ static bool neighbours(Beam *b, TrialVec *v, const OptVec *list) {
   return ok;
 }
 
-/* Lists that the kernel cannot take fall away here. */
+/* Lowers and renders a trial. A list that the kernel cannot take leaves t->st NULL. */
 static void trial_lowered(Beam *b, Trial *t) {
   Str text;
   TgError ignored = {0};
@@ -204,7 +207,7 @@ static void trial_lowered(Beam *b, Trial *t) {
   str_free(&text);
 }
 
-/* Compiled side by side; where one does not compile, each alone. */
+/* Compiles the trials in parallel. If one of them does not compile, each is compiled alone. */
 static bool trials_compiled(Beam *b, TrialVec *v) {
   KernelSpec *spec = mem_alloc(&b->ctx->mem, (v->len + 1) * sizeof *spec);
   Program **out = mem_alloc(&b->ctx->mem, (v->len + 1) * sizeof *out);
@@ -234,7 +237,8 @@ static TgStatus run_times(Beam *b, const Launch *l, int times, double *us) {
   return st;
 }
 
-/* Variables have their largest values. False: there are too many. */
+/* Describes a launch of a trial, in which variables have their largest values. Returns false if there are
+ * too many. */
 static bool launch_of(Beam *b, const Trial *t, Launch *l, int64_t vars[MOST_VARS]) {
   *l = (Launch){.program = t->program, .bufs = b->bufs, .vars = vars, .nbuf = t->lin.nparam};
   for (int i = 0; i < t->lin.n; i++) {
@@ -247,7 +251,8 @@ static bool launch_of(Beam *b, const Trial *t, Launch *l, int64_t vars[MOST_VARS
 
 static int times_of(double us) { return us < sample_us ? (int)(sample_us / TG_MAX(us, 0.1)) + 1 : 1; }
 
-/* The best of some samples; what takes twice as long as the best list at once is not looked at again. */
+/* Times a trial: the least of some samples. Sampling stops if the trial takes twice as long as the best
+ * list. */
 static void trial_timed(Beam *b, Trial *t) {
   int64_t vars[MOST_VARS];
   Launch l;
@@ -261,8 +266,8 @@ static void trial_timed(Beam *b, Trial *t) {
   t->us = TG_MIN(least, us);
 }
 
-/* A neighbour on the machine may have slowed down what was timed first: the list to start from and the best one
- * are timed again by turns, and the best one is taken if it still is. */
+/* Times the starting list and the best list again by turns, because another program may have slowed down
+ * the one that was timed first. Returns whether the best list is still faster. */
 static bool confirmed(Beam *b, const char *start) {
   TrialVec again = {0};
   OptVec list[2] = {{0}, {0}};
@@ -295,7 +300,7 @@ static bool confirmed(Beam *b, const char *start) {
   return ok && least[1] < gain * least[0];
 }
 
-/* Puts a trial where it belongs among the kept ones, and lets the last go. */
+/* Inserts a trial into the kept ones, fastest first, and drops the slowest if there are more than `width`. */
 static bool keep(Beam *b, Trial *t, size_t width) {
   if (isinf(t->us)) return true;
   if (!vec_push(&b->ctx->mem, &b->kept, *t)) return false;
@@ -339,7 +344,7 @@ static bool searched(Beam *b, const char *start, size_t width) {
   return ok && b->kept.len;
 }
 
-/* ---- on disk: under the kernel's text, the machine and the width */
+/* ---- on disk: the key is the kernel's text, the machine and the width */
 static void key_of(Beam *b, uint8_t key[32]) {
   Str s;
   str_init(&s, &b->ctx->mem);
@@ -353,7 +358,7 @@ static void key_of(Beam *b, uint8_t key[32]) {
 TgStatus beam_opts(TgContext *ctx, Device *d, UOpStore *st, UOp *ast, const CodegenOptions *copt,
                    const char *start, Str *best) {
   Beam b = {.ctx = ctx, .dev = d, .st = st, .ast = ast, .copt = *copt};
-  b.copt.prepack = NULL; /* what runs has the arguments of the kernel alone */
+  b.copt.prepack = NULL; /* a timed launch has only the kernel's own arguments */
   TgError *told = d->err, ignored = {0};
   uint8_t key[32], digest[32];
   Blob found = {0};

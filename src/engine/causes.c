@@ -1,25 +1,27 @@
-/* causes.c: what may make a program slow. In: the facts of its plans. Out: causes, each with the time that it may
- * cost and the kernel or call that it is about. Each is found by a measure (bytes moved beside bytes needed, time
- * beside work, graphs that differ in their sizes alone), never by the name of an operation. */
+/* causes.c: what may make a program slow. In: the facts of its plans. Out: causes, each with the time that
+ * it may cost and the kernel or call that it is about. Each cause is found by a measure (bytes moved
+ * against bytes needed, time against work, graphs that differ only in their sizes), never by the name of
+ * an operation. */
 #include "engine/inside.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a host pays to hand over a launch or to fetch a result, in us; a launch below this is a small one. */
+/* The time in us that a host needs to hand over a launch or to fetch a result. A launch that takes less is
+ * a small launch. */
 #define HANDOVER_US 5.0
-#define LEAST_SHARE 0.02 /* of all time, for what is worth a line */
+#define LEAST_SHARE 0.02 /* share of all time above which a cause is worth a line */
 
 enum { MANY = 16, LARGE = 256 << 10 };
 
-/* Of all its runs, or of one as estimated where it never ran. */
+/* Measured time of all runs of a kernel, or the estimated time of one run if it never ran. */
 static double kernel_us(const KernelFacts *k) { return k->runs ? k->us : k->est_us; }
 
 typedef struct Causes {
   const Inside *in;
   Cause *at;
   int n;
-  double all, estimated; /* us of all kernels and copies, as measured and by the model */
+  double all, estimated; /* us of all kernels and copies: measured, and by the model */
 } Causes;
 
 __attribute__((format(printf, 4, 5))) static void cause_add(Causes *c, const char *kind, double us,
@@ -32,16 +34,16 @@ __attribute__((format(printf, 4, 5))) static void cause_add(Causes *c, const cha
   va_end(list);
 }
 
-/* One that failed to be made has no programs: nothing of it ran. */
+/* A plan that could not be made has no programs, and nothing of it ran. */
 static bool is_made(const PlanFacts *p) { return p->nkernel && p->kernel[p->nkernel - 1].name; }
 
 static const char *origin_of(const KernelFacts *k) { return k->origin && *k->origin ? k->origin : k->name; }
 
 static double mib(int64_t bytes) { return (double)bytes / (1 << 20); }
 
-/* ---- of one kernel */
+/* ---- causes in one kernel */
 typedef double (*Measure)(const PlanFacts *p,
-                          const KernelFacts *k); /* us that it may cost; 0: it is not so */
+                          const KernelFacts *k); /* us that it may cost; 0: it is not a cause */
 
 static double copy_only(const PlanFacts *p, const KernelFacts *k) {
   (void)p;
@@ -63,7 +65,7 @@ static double in_f64(const PlanFacts *p, const KernelFacts *k) {
 static double spread_out(const PlanFacts *p, const KernelFacts *k) {
   (void)p;
   bool wide = !k->reduces && k->written >= LARGE && k->written >= 8 * (k->read + 1);
-  bool numbers = k->flops > 4 * k->written; /* it is computed, as random numbers are */
+  bool numbers = k->flops > 4 * k->written; /* the values are computed, as random numbers are */
   return wide && k->read && !numbers ? kernel_us(k) * (1 - (double)k->read / (double)k->written) : 0;
 }
 
@@ -72,7 +74,8 @@ static double one_core(const PlanFacts *p, const KernelFacts *k) {
   return k->threads == 1 && p->cores > 1 && large ? kernel_us(k) * (1 - 1.0 / p->cores) : 0;
 }
 
-/* A temporary that one kernel reads, and that both kernels could keep in registers: neither reduces. */
+/* Finds a temporary that only this kernel reads and that both kernels could keep in registers because
+ * neither reduces. */
 static double stored_between(const PlanFacts *p, const KernelFacts *k) {
   for (int a = 0; a < k->narg; a++) {
     int64_t t = k->arg[a] - TEMP_BASE;
@@ -115,7 +118,7 @@ static void kernels_looked(Causes *c) {
         most = lost;
         worst = f;
       }
-    /* a machine that is busy makes any kernel slow: one share of time is enough */
+    /* A busy machine makes any kernel slow, so it is enough if one of the two shares of time is large. */
     if (!worst || (us < LEAST_SHARE * c->all && estimated < LEAST_SHARE * c->estimated)) continue;
     char others[40] = "";
     if (count > 1) snprintf(others, sizeof others, ", and %d more such", count - 1);
@@ -124,7 +127,7 @@ static void kernels_looked(Causes *c) {
   }
 }
 
-/* ---- of many launches */
+/* ---- causes in many launches */
 static void small_launches(Causes *c) {
   int64_t small = 0, all = 0;
   double us = 0;
@@ -145,7 +148,8 @@ static void small_launches(Causes *c) {
               (long long)small, (long long)all, most->name, most->est_us, origin_of(most));
 }
 
-/* Graphs that compute the same: of other sizes, or with another number in them. */
+/* Graphs that compute the same thing: with other sizes if `sizes` is set, otherwise with another number in
+ * them. */
 static void made_again(Causes *c, bool sizes) {
   const Inside *in = c->in;
   int most = 0;

@@ -1,10 +1,10 @@
-/* collect.c: sweeping. What no handle reaches goes, nodes and buffers; values computed for nodes that stay
- * are kept with them. */
+/* collect.c: the garbage collection of nodes and buffers that no handle reaches. The values that were
+ * computed for live nodes are kept with them. */
 #include "engine/graph_copy.h"
 
-enum { LIVE = 1, REMEMBERED = 2 }; /* of a node: some handle needs it; only a gradient may */
+enum { LIVE = 1, REMEMBERED = 2 }; /* of a node: a handle needs it; only a gradient may need it */
 
-/* A live node keeps its value. */
+/* A live node keeps its value: the value becomes a root too. */
 static bool values_kept(TgContext *ctx, const uint8_t *keep, UOpVec *roots, bool *grew) {
   for (size_t i = 0; i < ctx->realized.cap; i++) {
     const MapEntry *m = &ctx->realized.at[i];
@@ -17,7 +17,8 @@ static bool values_kept(TgContext *ctx, const uint8_t *keep, UOpVec *roots, bool
   return true;
 }
 
-/* A live store that has run stands for the next version of its memory, whose node may be in no graph yet. */
+/* A live store that has run stands for the next version of its memory. The node of that version may be in
+ * no graph yet, so it becomes a root. */
 static bool versions_kept(TgContext *ctx, const uint8_t *keep, uint32_t limit, const UOpVec *live,
                           UOpVec *roots, bool *grew) {
   for (size_t i = 0; i < live->len; i++) {
@@ -31,12 +32,12 @@ static bool versions_kept(TgContext *ctx, const uint8_t *keep, uint32_t limit, c
 
 static bool has_past(const UOp *u) { return u->op == OPS_BUFFER || u->op == OPS_MULTI; }
 
-/* A live value in memory remembers how it was computed. The values on that way need no memory: they can be
- * computed again. */
+/* A live value in memory remembers how it was computed. The values in that history need no memory because
+ * they can be computed again. */
 static bool histories_kept(TgContext *ctx, uint8_t *keep, UOpVec *live) {
   UOpVec more = {0};
   bool ok = true;
-  for (size_t i = 0; ok && i < live->len; i++) { /* grows on the way */
+  for (size_t i = 0; ok && i < live->len; i++) { /* live grows during the loop */
     UOp *e = has_past(live->at[i]) ? map_get_ptr(&ctx->history, live->at[i]) : NULL;
     if (!e || keep[e->id]) continue;
     more.len = 0;
@@ -64,27 +65,27 @@ static void buffers_marked(TgContext *ctx, const uint8_t *keep, const UOpVec *li
     Buffer *owner = b->owner ? ctx->buffers.at[b->owner - 1] : NULL;
     if (owner) owner->marked = true;
   }
-  for (size_t i = 0; i < ctx->buffers.len; i++) { /* what a capture reads lies in it */
+  for (size_t i = 0; i < ctx->buffers.len; i++) { /* a capture reads a view that lies in its owner's memory */
     const Buffer *b = ctx->buffers.at[i];
     Buffer *owner = b && b->pins && b->owner ? ctx->buffers.at[b->owner - 1] : NULL;
     if (owner) owner->marked = true;
   }
 }
 
-/* Memories that nothing reaches are freed. */
+/* Frees the memories that nothing reaches. */
 static void buffers_freed(TgContext *ctx) {
   for (size_t i = 0; i < ctx->buffers.len; i++) {
     Buffer *b = ctx->buffers.at[i];
     if (b && !b->marked && !b->pins) buffer_free(ctx, (int64_t)i);
   }
-  for (size_t i = 0; i < ctx->buffers.len; i++) { /* nor is a freed one named by another's number for it */
+  for (size_t i = 0; i < ctx->buffers.len; i++) { /* forgets the numbers of copies that were freed */
     Buffer *b = ctx->buffers.at[i];
     if (b && b->copy && !ctx->buffers.at[b->copy - 1]) b->copy = 0;
   }
 }
 
-/* The uids that may be used again. A node that is only remembered may name a memory that was freed: its uid
- * stays taken, as the node would else stand for what another memory holds. */
+/* Collects the uids that may be used again. A node that is only remembered may name a memory that was
+ * freed. Its uid stays taken, because otherwise the node would stand for the contents of another memory. */
 static bool uids_freed(TgContext *ctx, const UOpVec *live) {
   uint8_t *named = mem_alloc(&ctx->mem, ctx->buffers.len + 1);
   bool ok = named && vec_reserve(&ctx->mem, &ctx->free_uids, ctx->buffers.len);
@@ -93,7 +94,7 @@ static bool uids_freed(TgContext *ctx, const UOpVec *live) {
     if (uid < ctx->buffers.len) named[uid] = 1;
   }
   if (ok) ctx->free_uids.len = 0;
-  for (size_t i = ctx->buffers.len; ok && i-- > 0;) /* the least is taken first */
+  for (size_t i = ctx->buffers.len; ok && i-- > 0;) /* descending, so that the least is taken first */
     if (!ctx->buffers.at[i] && !named[i]) ctx->free_uids.at[ctx->free_uids.len++] = (int64_t)i;
   mem_free(&ctx->mem, named);
   return ok;
@@ -119,8 +120,9 @@ static bool known_swept(TgContext *ctx, Map *known, const uint8_t *keep, bool va
   return ok;
 }
 
-/* Values that were overwritten, with no copy kept, are forgotten first: nothing is kept for them. A version
- * that was renewed often is where the last one is: nothing keeps those between. */
+/* Forgets values that were overwritten without a copy being kept, so that nothing is kept alive for them.
+ * A value whose memory was renewed several times now points to the latest version, so that the versions in
+ * between are not kept. */
 static void stale_forgotten(TgContext *ctx) {
   for (size_t i = 0; i < ctx->realized.cap; i++) {
     MapEntry *m = &ctx->realized.at[i];
@@ -141,19 +143,20 @@ static bool handle_reaches(TgContext *ctx, UOpVec *roots, const TgTensor *t) {
 
 static bool is_file(const Buffer *b) { return b->file.at; }
 
-/* The context ends. A file is seen from outside: a store to one must run, though no handle is left, and
- * though something has failed before, or the store to another file fails, of which nobody hears any more. */
+/* Called when the context ends. A file is visible from outside, so a store to a file must run even if no
+ * handle is left, if an earlier call failed, or if the store to another file fails. Errors are not
+ * reported any more. */
 void engine_files_written(TgContext *ctx) {
   for (size_t i = ctx->waiting.len; i-- > 0;) {
     Buffer *b = i < ctx->waiting.len ? ctx->buffers.at[ctx->waiting.at[i]] : NULL;
     if (!b || !is_file(b)) continue;
-    tg_clear_error(ctx); /* or it would not begin */
+    tg_clear_error(ctx); /* an error would keep the store from running */
     engine_stores(ctx, &b, 1);
   }
 }
 
-/* What no handle, kept tensor or file to be written reaches is given back: nodes, remembered values, stores
- * that wait, memory. What is live grows while it is looked for, so it is marked until nothing is added. */
+/* Frees what no handle, kept tensor or pending file store reaches: nodes, remembered values, waiting
+ * stores and memory. Marking adds new roots, so it is repeated until nothing is added. */
 static TgStatus collect(TgContext *ctx) {
   UOpVec roots = {0}, live = {0};
   bool ok = true;
@@ -166,7 +169,7 @@ static TgStatus collect(TgContext *ctx) {
     if (is_file(b)) ok = vec_push(&ctx->mem, &roots, b->store);
   }
   uint8_t *keep = NULL;
-  /* a live node keeps its value; that value's buffer is then live too */
+  /* A live node keeps its value, and the buffer of that value is then live too. */
   for (bool grew = true; ok && grew;) {
     grew = false;
     live.len = 0;
@@ -180,7 +183,7 @@ static TgStatus collect(TgContext *ctx) {
     ok = ok && values_kept(ctx, keep, &roots, &grew) && versions_kept(ctx, keep, limit, &live, &roots, &grew);
   }
   ok = ok && histories_kept(ctx, keep, &live);
-  /* a store that nobody can see any more does not run */
+  /* A store whose result nobody can see any more does not run. */
   for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (keep[b->store->id]) continue;
@@ -198,7 +201,7 @@ static TgStatus collect(TgContext *ctx) {
   return ok ? TG_OK : error_no_memory(&ctx->err, "collect");
 }
 
-/* ---- when */
+/* ---- when a collection is due */
 static TgStatus swept(TgContext *ctx) {
   TgStatus s = collect(ctx);
   ctx->swept_nodes = store_count(ctx->store);
@@ -213,8 +216,9 @@ TgStatus tg_collect(TgContext *ctx) {
   return swept(ctx);
 }
 
-/* Results whose handles are gone: the memory that the next ones are written to is cold as long as these hold
- * theirs. A sweep looks at each node; it is worth that for each SWEPT_FOR_NODE bytes that it gives back. */
+/* Results whose handles are gone keep their memory until a sweep, so new results are written to memory
+ * that is not in a cache. A sweep looks at each node. It is worth its time if it frees SWEPT_FOR_NODE
+ * bytes for each node. */
 enum { SWEPT_FOR_NODE = 100, SWEPT_FROM = 256 << 10 };
 
 static bool sweep_is_due(const TgContext *ctx) {

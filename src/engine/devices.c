@@ -1,7 +1,7 @@
 /* devices.c: the devices of a context. In: names, "CPU", "INTERP", "CPU:1". Out: open devices, numbered in
- * the order in which they were first asked for. Number 0 is opened with the context; a tensor whose graph
- * reads no memory is computed there. A name that ends in a number is another device of the same backend, with
- * threads, memory and counters of its own; number 0 may be left out. */
+ * the order in which they were first asked for. Device 0 is opened with the context, and computes tensors
+ * whose graphs read no memory. A name that ends in a number is another device of the same backend, with
+ * its own threads, memory and counters; the number 0 may be left out. */
 #include "engine/engine.h"
 #include "runtime/comm.h"
 #include "tensor/front.h"
@@ -35,13 +35,13 @@ static void device_print(TgContext *ctx, const Device *d) { /* TG_DEBUG=1 */
   str_free(&s);
 }
 
-/* Of a device that compiles. */
+/* Called while a device compiles. kernels: how many it has compiled since the last call. */
 static void waits(void *user, int kernels) {
   TgContext *ctx = user;
   context_progress(ctx, "compile", ctx->progress.done + kernels, ctx->progress.all);
 }
 
-/* Opens d of a backend. What goes wrong is told in the context's error only where nothing else is tried. */
+/* Opens d of a backend. Errors are recorded in *err, because another backend may be tried next. */
 static TgStatus device_open(TgContext *ctx, Device *d, const TgBackend *backend, const char *name, int index,
                             bool named, TgError *err) {
   *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = err};
@@ -57,7 +57,7 @@ static TgStatus device_open(TgContext *ctx, Device *d, const TgBackend *backend,
   return s;
 }
 
-/* The backend of a name, and the name as it is listed: without a number 0. NULL: there is none. */
+/* Returns the backend of a name, and in `listed` the name without a number 0. NULL: there is none. */
 static const TgBackend *backend_of(const char *name, char *listed, size_t cap) {
   const char *colon = strrchr(name, ':');
   size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
@@ -76,13 +76,14 @@ Device *device_at(const TgContext *ctx, int index) { return ctx->devices.at[inde
 
 int device_count(const TgContext *ctx) { return (int)ctx->devices.len; }
 
-/* Memory for one more, and for it in the list; NULL: there is none. */
+/* Returns memory for one more device, for which the list has room. NULL if out of memory. */
 static Device *device_room(TgContext *ctx) {
   return vec_reserve(&ctx->mem, &ctx->devices, ctx->devices.len + 1) ? mem_alloc(&ctx->mem, sizeof(Device))
                                                                      : NULL;
 }
 
-/* A name without its rank, "CPU:1@2" as "CPU:1", and the rank; -1: it has none, -2: recorded. */
+/* Splits a name such as "CPU:1@2" into "CPU:1" and the rank, which it returns. -1: no rank; -2: an error
+ * was recorded. */
 static int rank_of(TgContext *ctx, const char *op, const char *name, char *base, size_t cap) {
   size_t n = strcspn(name, "@");
   int rank = name[n] ? device_rank(ctx, op, name, n) : -1;
@@ -91,7 +92,7 @@ static int rank_of(TgContext *ctx, const char *op, const char *name, char *base,
   return rank;
 }
 
-/* As device_open, of the rank's, for all ranks: this one's own, or what stands in for it. */
+/* Opens a device of a rank on all ranks: its own rank opens it, and every other rank opens a substitute. */
 static TgStatus rank_device_open(TgContext *ctx, Device *d, const TgBackend *backend, const char *name,
                                  int index, int rank, TgError *err) {
   TgStatus s;
@@ -138,11 +139,12 @@ int device_find(TgContext *ctx, const char *op, const char *name) {
   return -1;
 }
 
-/* Device 0: the one that $TG_DEV or the options name, else the first that runs and works here. */
+/* Opens device 0: the one that $TG_DEV or the options name, otherwise the first backend that runs and
+ * works here. */
 static TgStatus first_open(TgContext *ctx, Device *d) {
   const char *want = ctx->env.dev;
   char listed[24];
-  TgError err = {0}, cpu = {0}; /* cpu: why it does not open */
+  TgError err = {0}, cpu = {0}; /* cpu: why the CPU backend does not open */
   TgStatus s = TG_ERR_VALUE;
   if (*want) {
     const TgBackend *backend = backend_of(want, listed, sizeof listed);
@@ -154,7 +156,7 @@ static TgStatus first_open(TgContext *ctx, Device *d) {
     if (backends[i]->has & HAS_RUN) {
       err = (TgError){0};
       s = device_open(ctx, d, backends[i], backends[i]->name, 0, false, &err);
-      if (s && !i && *ctx->env.cc) break; /* a compiler that was named is meant */
+      if (s && !i && *ctx->env.cc) break; /* if a compiler was named, its failure is an error */
       if (s && !i) cpu = err;
     }
   if (!s && cpu.status && !strcmp(d->backend->name, "INTERP") && (ctx->log || ctx->env.debug >= 1))
@@ -193,7 +195,7 @@ uint64_t devices_bytes(const TgContext *ctx) {
   return all;
 }
 
-/* ---- what people ask */
+/* ---- queries */
 TgStatus tg_sync(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
   TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "sync: no device is open");
@@ -205,7 +207,7 @@ TgStatus tg_sync(TgContext *ctx) {
 
 DeviceFacts device_facts(const TgContext *ctx, int device) {
   const Device *d = device_at(ctx, device);
-  const Renderer *r = d->backend->renderer; /* its kernels may take vectors */
+  const Renderer *r = d->backend->renderer; /* its kernels may load vectors, which need alignment */
   return (DeviceFacts){.name = d->name,
                        .describe = d->describe ? d->describe : d->name,
                        .files_only = d->backend->has & HAS_FILES_ONLY,
@@ -216,7 +218,7 @@ DeviceFacts device_facts(const TgContext *ctx, int device) {
 }
 
 /* ---- memory */
-/* Where it fails, `why` says what the backend said. */
+/* Allocates within the device's limit. On failure, `why` holds the backend's message. */
 static TgStatus alloc_within(Device *d, size_t nbytes, void **out, TgError *why) {
   uint64_t most = d->bytes_most ? d->bytes_most : UINT64_MAX;
   *out = NULL;
@@ -277,9 +279,8 @@ const char *tg_device_link(TgContext *ctx, const char *from, const char *to) {
   return x->backend == has && has->reads_peer && !y->remote && has->reads_peer(y, x) ? "peer" : "host";
 }
 
-enum {
-  PIECE = 4 << 20
-}; /* bytes that go through the host at a time, where neither device's memory is there */
+/* bytes per piece of a copy through the host, if neither device's memory is the host's */
+enum { PIECE = 4 << 20 };
 
 static TgStatus copy_through_host(Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
   size_t room = TG_MIN(nbytes, (size_t)PIECE);
@@ -294,8 +295,8 @@ static TgStatus copy_through_host(Device *to, void *dst, Device *from, const voi
   return s;
 }
 
-/* Devices of one backend copy without the host: after what `from` was given so far, and `from` goes on after
- * the copy, as what it does next may be to write there. */
+/* Devices of one backend copy without the host. The copy waits for what `from` was given so far, and
+ * `from` waits for the copy, because its next launch may overwrite the source. */
 static TgStatus copy_between(Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
   const TgBackend *b = to->backend;
   TgStatus s = b->event_record(from, &from->fence);

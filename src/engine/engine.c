@@ -1,7 +1,7 @@
-/* engine.c: joins the stages. In: tensors to realize. Out: their values in buffers. tg_realize = schedule
- * -> programs -> launches. Here: plans, which are schedules with their programs (programs.c), kept under
- * the bytes of the graph (graph_copy.c). launch.c runs them; kernel.c has the kernels that a user gives
- * as text. */
+/* engine.c: joins the stages of the compiler. In: tensors to realize. Out: their values in buffers.
+ * tg_realize = schedule -> programs -> launches. This file has the plans, which are schedules with their
+ * programs (programs.c), kept under the bytes of their graphs (graph_copy.c). launch.c runs plans;
+ * kernel.c has the kernels that a user gives as text. */
 #include "engine/graph_copy.h"
 #include "runtime/bundle.h"
 #include "runtime/comm.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Plans that are kept; what runs in a captured function is kept by that. */
+/* Number of plans in the cache. A captured function keeps its own plans. */
 enum { MOST_PLANS = 512 };
 
 typedef struct Engine {
@@ -17,7 +17,7 @@ typedef struct Engine {
   ProgramCache programs;
   Plan *newest, *oldest;
   size_t nplan;
-  uint64_t numbered; /* plans made */
+  uint64_t numbered; /* number of plans made so far */
   SlabPool slabs;
   GraphNodes nodes;
 } Engine;
@@ -68,12 +68,12 @@ static void plan_listed(Engine *e, Plan *p) {
   e->newest = p;
 }
 
-/* One graph has two plans: its sums are in the usual order, or in one that no batch changes. */
+/* A graph may have two plans: one adds up in the usual order, the other in an order that no batch changes. */
 static uint64_t plan_hash(const TgContext *ctx, const void *key, size_t nkey) {
   return hash_bytes(ctx->env.invariant ? 5 : 3, key, nkey);
 }
 
-/* p leaves the cache, and where nothing runs it, its programs too. */
+/* Removes p from the cache. If nothing runs p, its programs are released too. */
 static void plan_forget(TgContext *ctx, Plan *p) {
   Engine *e = ctx->engine;
   Plan *head = plans_at(e, p->hash), **link = &head;
@@ -86,14 +86,14 @@ static void plan_forget(TgContext *ctx, Plan *p) {
   plan_release(ctx, p);
 }
 
-/* A context that meets new shapes for ever keeps the plans that it asked for last. */
+/* A context may meet new shapes for ever, so only the most recently used plans are kept. */
 static void plans_trimmed(TgContext *ctx) {
   Engine *e = ctx->engine;
   while (e->nplan > MOST_PLANS)
     plan_forget(ctx, e->oldest);
 }
 
-/* What a captured function runs stays until that is freed. */
+/* Empties the cache. What a captured function runs stays until the function is freed. */
 static void cache_clear(TgContext *ctx) {
   Engine *e = ctx->engine;
   while (e->oldest)
@@ -149,12 +149,13 @@ TgStatus tg_bundle_use(TgContext *ctx, const void *bytes, size_t nbytes) {
 }
 
 /* ---- memory of temporaries */
-/* Slabs while temporaries are placed: those that are free, in order of their numbers, and for each kernel
- * those whose temporary is read there last. */
+/* State while temporaries get slabs: the free slabs by number, and for each kernel the slabs whose
+ * temporary is last read there. */
 typedef struct SlabList {
   Vec(int) unused;
-  int *first_after, *next; /* by kernel + 1, as what no kernel reads has -1; by slab; -1: none */
-  int done;                /* the slabs of what was read last before this kernel are free */
+  /* index: kernel + 1 (a temporary that no kernel reads has last = -1); index: slab. -1: end of list */
+  int *first_after, *next;
+  int done; /* slabs whose last reader precedes this kernel are free */
 } SlabList;
 
 static bool slab_freed(TgMem *mem, SlabList *l, int slab) {
@@ -166,7 +167,8 @@ static bool slab_freed(TgMem *mem, SlabList *l, int slab) {
   return true;
 }
 
-/* Of the free slabs the smallest that has room, else the first: its place among them, -1: none is free. */
+/* Returns the place, among the free slabs, of the smallest with enough room, otherwise 0. -1: no slab is
+ * free. */
 static int slab_best(const SlabList *l, const Plan *p, size_t bytes) {
   int best = -1;
   size_t had = 0;
@@ -182,7 +184,9 @@ static int slab_best(const SlabList *l, const Plan *p, size_t bytes) {
 static void slab_take(SlabList *l, Plan *p, int t) {
   const SchedTemp *temp = &p->sched.temp[t];
   size_t bytes = (size_t)temp->nelem * dtype_size(temp->dtype);
-  int at = temp->first < l->done ? -1 : slab_best(l, p, bytes); /* of a kernel that went: not in order */
+  /* If first is less than `done`, the temporary is out of order because its kernel was removed. It needs a
+   * new slab, because the free ones may be in use when it is written. */
+  int at = temp->first < l->done ? -1 : slab_best(l, p, bytes);
   int slab = at < 0 ? p->nslab++ : l->unused.at[at];
   if (at >= 0) {
     l->unused.len--;
@@ -194,8 +198,8 @@ static void slab_take(SlabList *l, Plan *p, int t) {
   l->first_after[temp->last + 1] = slab;
 }
 
-/* Temporaries that do not live at the same time share a slab. They are numbered in the order in which they
- * are first written. */
+/* Temporaries that do not live at the same time share a slab. They are numbered in the order of their
+ * first writes. */
 static bool slabs_placed(TgMem *mem, SlabList *l, Plan *p) {
   const Schedule *s = &p->sched;
   for (int k = 0; k <= s->nkernel; k++)
@@ -228,8 +232,8 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   return ok ? TG_OK : error_no_memory(&ctx->err, "realize");
 }
 
-/* The kernels alone, in a store of their own: what scheduling made besides is many times larger, and nobody
- * reads it again. */
+/* Moves the kernels to a store of their own. The scheduler's other nodes take much more memory, and nobody
+ * reads them again. */
 static bool kernels_alone(TgContext *ctx, Schedule *s) {
   UOpStore *st = store_new(&ctx->mem), *old = s->store;
   UOpMap *to = uop_map_begin(old, st);
@@ -245,8 +249,8 @@ static bool kernels_alone(TgContext *ctx, Schedule *s) {
   return ok;
 }
 
-/* What a device without f64 will refuse, should a kernel be left with it: kernels have no shapes of the
- * user's. */
+/* Notes in p->f64 the first operation in f64, for the error message of a device without f64, because
+ * kernels do not have the user's shapes. */
 static bool f64_noted(TgContext *ctx, Graph *g, UOp *const *root, size_t n, Plan *p) {
   const Renderer *ren = p->dev->backend->renderer;
   if (!ren || ren->has_f64) return true;
@@ -266,7 +270,8 @@ static bool f64_noted(TgContext *ctx, Graph *g, UOp *const *root, size_t n, Plan
   return ok;
 }
 
-/* The roots stand in *st, which the schedule owns if all goes well. most_stages: of a kernel. */
+/* Schedules the roots. They are in *st, which the schedule owns after success. most_stages: of a kernel;
+ * 0: the usual limit. */
 static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root, int most_stages, Plan *p) {
   Str explain;
   double begin = profile_now(ctx);
@@ -280,7 +285,8 @@ static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root
     *st = NULL;
     ctx->counters.schedules++;
     inside_scheduled(ctx, p, str_text(&explain));
-    if (p->dev->remote) { /* what the roots become, and which memories it takes, is all that is needed here */
+    /* Here only what the roots become and which memories the plan takes is needed. */
+    if (p->dev->remote) {
       p->remote = p->sched.nkernel;
       p->sched.nkernel = 0;
     }
@@ -318,8 +324,8 @@ static int same_variable(void *user, int var) {
   return var;
 }
 
-/* The graph of the plan's key, scheduled anew with at most so many stages in a kernel. Its nodes have other
- * numbers than those of the graph, so no kernel says which of these it computes. */
+/* Schedules the graph of the plan's key anew, with at most `most_stages` stages in a kernel. The new nodes
+ * have other numbers, so the kernels do not tell which nodes they compute. */
 static TgStatus plan_cut(TgContext *ctx, Plan *p, int most_stages) {
   UOpVec root = {0};
   UOpStore *st = store_new(&ctx->mem);
@@ -337,8 +343,8 @@ static TgStatus plan_cut(TgContext *ctx, Plan *p, int most_stages) {
   return s;
 }
 
-/* A schedule of which a kernel cannot be lowered is made again with smaller kernels: that is a defect of
- * ours, but no reason for a program to end. TG_SPEC asks to be told of it. */
+/* If a kernel of a schedule cannot be lowered, the schedule is made again with smaller kernels. Such a
+ * failure is a defect of this library, but no reason to end a program. With TG_SPEC set, it is an error. */
 static TgStatus plan_lowered(TgContext *ctx, Graph *g, Plan *p) {
   static const int fewer[] = {4, 1};
   bool clean = !ctx->err.status;
@@ -354,7 +360,7 @@ static TgStatus plan_lowered(TgContext *ctx, Graph *g, Plan *p) {
   return s;
 }
 
-/* The plan of the same graph for a device that is planned for alike; NULL: there is none. */
+/* Returns the plan of the same graph for another device with the same target. NULL: there is none. */
 static Plan *plan_elsewhere(TgContext *ctx, const Plan *p) {
   Plan *found = NULL;
   for (int i = 0; i < device_count(ctx) && !found; i++) {
@@ -371,8 +377,9 @@ static Plan *plan_elsewhere(TgContext *ctx, const Plan *p) {
   return found;
 }
 
-/* What is needed of a plan of another rank's device: which temporaries the roots are, when they are made, and
- * which memories it takes, here by one kernel that takes all. */
+/* Makes p, a plan for another rank's device, from the plan `of` for an equal device. Only what is needed
+ * here is copied: which temporaries the roots are, when they are made, and the memories that the plan
+ * takes, as arguments of a single kernel. */
 static TgStatus plan_as(TgContext *ctx, Plan *p, const Plan *of) {
   const Schedule *from = &of->sched;
   Schedule *s = &p->sched;
@@ -398,7 +405,7 @@ static TgStatus plan_as(TgContext *ctx, Plan *p, const Plan *of) {
   return TG_OK;
 }
 
-/* A plan enters the cache when all of it is there. */
+/* Makes a plan. It enters the cache only when it is complete. */
 static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   Engine *e = ctx->engine;
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
@@ -417,7 +424,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   double begin = ctx->inside ? time_now_s() : 0;
   const Plan *alike = !s && p->dev->remote ? plan_elsewhere(ctx, p) : NULL;
   if (!s) s = alike ? plan_as(ctx, p, alike) : plan_lowered(ctx, g, p);
-  /* a plan that is kept needs programs and arguments, no graph */
+  /* A plan that is kept needs programs and arguments, but no graph. */
   if (p->sched.store) {
     store_free(p->sched.store);
     p->sched.store = NULL;

@@ -1,7 +1,8 @@
-/* exchanges.c: what crosses devices, for tg_explain. In: exchanges as the front end writes them as copies,
- * each copy that is made, and after which kernel it goes in a captured function. Out: a row for each kind of
- * exchange: over which devices, bytes, time by TG_LINKS and as measured, and what of it kernels hide. A copy
- * is known by its node's hash, which names the memory that it is of. */
+/* exchanges.c: what is copied between devices, for tg_explain. In: exchanges, when the front end writes
+ * them as copies; each copy that is made; and the kernels beside which it runs in a captured function.
+ * Out: a row for each kind of exchange: its devices, bytes, time by TG_LINKS and as measured, and the
+ * share that kernels hide. A copy is identified by its node's hash, which depends on the memory that it
+ * copies. */
 #include "engine/inside.h"
 #include "tensor/front.h"
 #include <stdio.h>
@@ -50,7 +51,7 @@ static void copy_planned(TgContext *ctx, ExchangeFacts *f, int from, int to, int
   f->sends_us[from] += link_us(ctx, from, to, (double)nbytes);
 }
 
-/* Its number, from 1 on; 0: there is no room for it. */
+/* Adds an exchange. Returns its number, counted from 1, or 0 if there is no room for it. */
 static int exchange_new(TgContext *ctx, uint64_t key, ExchangeFacts f) {
   Exchanges *x = ctx->exchanges;
   bool room = x->at.len < MOST_EXCHANGES && vec_push(&ctx->mem, &x->at, f);
@@ -80,7 +81,7 @@ static bool is_source(const UOp *exchange, const UOp *u) {
   return false;
 }
 
-/* The copies of an exchange, down to what it is of. */
+/* Finds the copies of an exchange, from u down to the sources of the exchange. */
 static void copies_found(Walk *w, UOp *u, int depth) {
   Exchanges *x = w->ctx->exchanges;
   if (!(u->opmask & op_bit(OPS_COPY)) || is_source(w->exchange, u) || depth > DEEPEST) return;
@@ -150,14 +151,15 @@ void inside_flown(TgContext *ctx, int number, const Behind *b) {
   if (b->hidden_us > 0 && b->kernels > f->behind.kernels) f->behind = *b;
 }
 
-/* ---- telling */
-/* Rows of one kind: the same but for the memory. */
+/* ---- reporting */
+/* Whether two exchanges differ only in the memory. */
 static bool is_alike(const ExchangeFacts *a, const ExchangeFacts *b) {
   return a->op == b->op && a->sum == b->sum && a->way == b->way && a->devices == b->devices &&
          a->nbytes == b->nbytes;
 }
 
-/* All that are as exchange i; false: an earlier one is. */
+/* Sums up in *row all exchanges of the same kind as exchange i. Returns false if there is an earlier one,
+ * or if nothing was planned. */
 static bool row_of(const Exchanges *x, size_t i, ExchangeFacts *row) {
   const ExchangeFacts *all = x->at.at;
   *row = all[i];
@@ -178,7 +180,7 @@ static bool row_of(const Exchanges *x, size_t i, ExchangeFacts *row) {
   return row->planned > 0;
 }
 
-/* Of one: what the busiest device sends, and messages one after another. */
+/* Estimated us of one exchange: what the busiest device sends, and the latency of consecutive messages. */
 static double estimated_us(const TgContext *ctx, const ExchangeFacts *f) {
   double us = 0;
   for (int i = 0; i < MOST_DEVICES; i++)
@@ -186,7 +188,7 @@ static double estimated_us(const TgContext *ctx, const ExchangeFacts *f) {
   return us + f->steps * message_us(ctx, f->devices);
 }
 
-/* Whose gradients the exchanges of a row carry: as a list with commas; of a text a few. */
+/* Lists the parameters whose gradients the exchanges of a row carry: all of them as JSON, a few as text. */
 static void names_put(const Exchanges *x, Str *out, const ExchangeFacts *row, bool json) {
   enum { NAMES_SHOWN = 4 };
 
@@ -208,7 +210,7 @@ static void names_put(const Exchanges *x, Str *out, const ExchangeFacts *row, bo
   if (!json && n > NAMES_SHOWN) str_printf(out, " and %d more", n - NAMES_SHOWN);
 }
 
-/* How many exchanges so many copies are. */
+/* The number of exchanges that `copies` copies amount to. */
 static double times_of(const ExchangeFacts *row, int64_t copies) {
   return (double)copies * (double)row->alike / (double)row->planned;
 }
@@ -219,7 +221,7 @@ static void devices_put(const TgContext *ctx, Str *out, uint64_t devices, const 
                device_facts(ctx, __builtin_ctzll(rest)).name, quote);
 }
 
-/* The kernel behind whose beginning it goes; "" where it is not known. */
+/* Returns the name of the first kernel that the copy runs beside. "": it is not known. */
 static const char *behind_name(const Inside *in, const Behind *b) {
   const PlanFacts *p = b->kernels ? facts_numbered(in, b->plan) : NULL;
   return p && b->kernel < p->nkernel && p->kernel[b->kernel].name ? p->kernel[b->kernel].name : "";

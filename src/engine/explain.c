@@ -1,5 +1,6 @@
-/* explain.c: the facts of a context's kernels as text and as JSON. In: Inside. Out: five lines that say how much
- * there is and what may be slow; then each graph: its kernels in order, its memories, why stages were not fused. */
+/* explain.c: the facts of a context's kernels as text and as JSON. In: Inside. Out: at most five lines
+ * that say how much there is and what may be slow; then each graph with its kernels in order, its
+ * memories, and why stages were not fused. */
 #include "engine/inside.h"
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +84,7 @@ static void why_put(Str *out, const BufferFacts *b) {
                b->readers == 1 ? " reads it" : "s read it");
 }
 
-/* A row per memory, a column per kernel: # where it holds a value. */
+/* A row for each memory and a column for each kernel; # marks where the memory holds a value. */
 static void memory_put(Str *out, const PlanFacts *p) {
   int peak = 0;
   char room[24];
@@ -104,7 +105,8 @@ static void memory_put(Str *out, const PlanFacts *p) {
   if (p->nkernel) str_printf(out, "  most at kernel %d: %s\n", peak, bytes_text(p->peak[peak], room));
 }
 
-/* The next operation of "matmul (a.c:3), relu (a.c:4) and 2 more", and how long its text is. */
+/* Returns the next operation of "matmul (a.c:3), relu (a.c:4) and 2 more", and its length in *n. "": the
+ * end. */
 static const char *operation_next(const char *at, size_t *n) {
   at += *n;
   at += strncmp(at, ", ", 2) ? 0 : 2;
@@ -113,9 +115,9 @@ static const char *operation_next(const char *at, size_t *n) {
   return *at == ' ' ? at + strlen(at) : at;
 }
 
-/* What two kernels compute alike is computed twice. */
+/* Names the operations that are computed in parts by several kernels. */
 static void recomputed_put(TgContext *ctx, Str *out, const PlanFacts *p) {
-  Map kernels; /* of an operation's text: how many have it; 0 once it was told */
+  Map kernels; /* by the hash of an operation's text: number of kernels that have it; 0 once it was printed */
   uint64_t count;
   map_init(&kernels, &ctx->mem);
   for (int pass = 0; pass < 2; pass++)
@@ -155,7 +157,7 @@ static void plan_put(TgContext *ctx, Str *out, const PlanFacts *p, size_t number
   fusion_put(out, p);
 }
 
-/* "r_4_4", or "1.0" for kernel 0 of graph 1 */
+/* Finds a kernel by its name, "r_4_4", or by its numbers, "1.0" for kernel 0 of graph 1. */
 static const KernelFacts *kernel_named(const Inside *in, const char *name) {
   for (size_t i = 0; i < in->plans.len; i++)
     for (int k = 0; k < in->plans.at[i]->nkernel; k++) {

@@ -1,9 +1,9 @@
-/* export.c: a captured function as C99 that needs nothing. In: a capture. Out: a source and a header.
+/* export.c: a captured function as C99 without dependences. In: a capture. Out: a source and a header.
  *
- * The capture's text is loaded in a second context, whose device renders and runs nothing: there the graphs
- * are planned for the machine of portable C (plan/target.c), as any device plans them for its own. So the
- * kernels are those that the renderer wrote, in the order in which a replay would launch them; here is only
- * found on what memory each of them works, and for how long it is needed. */
+ * The capture's text is loaded into a second context, whose device renders but runs nothing. There the
+ * graphs are planned for the machine of portable C (plan/target.c), as any device plans them for its own
+ * machine. The kernels are therefore those that the renderer wrote, in the order in which a replay would
+ * launch them. This file only finds which memory each kernel works on and how long that memory is needed. */
 #include "engine/export.h"
 #include "tensor/front.h"
 #include "uop/dims.h"
@@ -29,18 +29,19 @@ static bool planning_failed(Export *x) {
 
 enum { MOST_SHARES = 1024 };
 
-/* How kernels are chosen. Where memory has a price, more is computed again and less is kept. Bytes of a local
- * array and of a copy of what a kernel reads, for vectors of 16 bytes; 0: as the target has it. slice_most is
- * the Target's. room: the part of the bound that temporaries may take, else kernels are done in bands of
- * rows; 0: they are not. */
+/* A way to choose kernels. If memory has a price, more is computed again and less is kept. local_most:
+ * bytes of a local array; 0: the target's own limit. copy_most: bytes of a copy of what a kernel reads,
+ * for vectors of 16 bytes; 0: the target's default. slice_most is the Target's. room: the share of the bound
+ * that temporaries may take, beyond which kernels are done in bands of rows; 0: no bands. */
 typedef struct Manner {
   double memory_price;
   int64_t local_most, copy_most, slice_most;
   double room;
 } Manner;
 
-/* So many are tried where there is no bound on memory; a machine with wide vectors has memory, so that its kernels
- * are joined as the library's are. */
+/* The number of manners that are tried if memory has no bound. A machine with wide vectors has enough
+ * memory, so the manner with a price on memory is not tried for it, and its kernels are joined as the
+ * library joins them. */
 enum { UNBOUND_VECTORS = 4, UNBOUND };
 
 static const Manner manners[] = {{1, 0, 0, 0, 0},
@@ -88,7 +89,8 @@ static bool planning_opened(Export *x, const Manner *p, int64_t room) {
 
 static size_t memory_count(TgJit *j) { return j->memories.len; }
 
-/* The text's memories stand for those of the capture: their values are not looked at. */
+/* Loads the text into the planning context. Zeros stand in for the capture's memories because their values
+ * are not looked at. */
 static bool planned(Export *x, const char *text) {
   TgContext *c = x->planning;
   size_t n = memory_count(x->jit);
@@ -108,7 +110,8 @@ static bool planned(Export *x, const char *text) {
 }
 
 /* ---- names */
-/* What the text calls its own, which the name of a model may be, then what C and C++ keep for themselves. */
+/* The names that the text uses itself, which a model may have as its name too (the first OWN_WORDS), then
+ * those that C and C++ reserve. */
 static const char *const taken_words[] = {
     "m",        "a",        "s",         "w",        "arena",      "state",    "weights", "weight",
     "counter",  "seed",     "reset",     "run",      "operations", "inl",      "vector",  "divs",
@@ -138,7 +141,7 @@ static bool has_letters(const char *name, size_t n, const char *word) {
   return !word[n];
 }
 
-/* Types and macros of the headers that the file includes: int8_t, SIZE_MAX, UINT64_C. */
+/* Whether a name is a type or macro of the headers that the file includes: int8_t, SIZE_MAX, UINT64_C. */
 static bool of_header(const char *name) {
   static const char *const ends[] = {"t", "max", "min", "c", "width"};
   static const char *const begins[] = {"size", "ssize", "ptrdiff", "wchar",
@@ -163,8 +166,8 @@ static bool name_taken(const Export *x, const char *name) {
   return same_letters(x->name, name);
 }
 
-/* An identifier that nothing else has, near what was wanted; NULL: recorded. Its letters are few enough for
- * every compiler. */
+/* Returns an identifier that is not taken and resembles `wanted`. It is short enough for every compiler.
+ * NULL: an error was recorded. */
 static char *identifier(Export *x, const char *wanted, const char *else_this, int number) {
   enum { MOST = 40 };
 
@@ -210,7 +213,7 @@ static bool values_named(Export *x) {
   return true;
 }
 
-/* NAME, or "model"; its upper case. */
+/* Sets x->name to the name of the model, or "model", and x->upper to its upper case. */
 static bool export_named(Export *x) {
   const char *name = x->o.name ? x->o.name : "model";
   size_t n = strlen(name);
@@ -264,8 +267,9 @@ static bool memories_listed(Export *x) {
   return true;
 }
 
-/* Weights one after the other, and what is stored to in the state. Where weights are in a file, what the
- * state is at first lies behind them. A weight whose copies have taken its place is not there. */
+/* Gives each memory an offset: weights one after the other, and memories that are stored to in the state.
+ * If weights are in a file, the initial state follows them there. A weight that was replaced by its
+ * prepacked copies takes no room. */
 static void memories_placed(Export *x) {
   for (size_t i = 0; i < x->memories.len; i++)
     x->memories.at[i].unused = !x->memories.at[i].state;
@@ -290,7 +294,8 @@ static bool item_new(Export *x, int64_t nbytes) {
   return vec_push(&x->ctx->mem, &x->items, it) || no_memory(x);
 }
 
-/* What stands in the steps: inputs and outputs by place, everything else by memory. */
+/* Notes what each place in the steps stands for: inputs and outputs by the address of the place,
+ * everything else by its memory. */
 static bool places_known(Export *x) {
   TgJit *j = x->planned;
   bool ok = true;
@@ -310,7 +315,7 @@ static bool places_known(Export *x) {
   return ok;
 }
 
-/* The place of an argument; offset: bytes from where the step begins. */
+/* Finds where an argument lies. offset: bytes from the start of what the step is given. */
 static bool place_of(Export *x, Buffer *const *at, size_t offset, ExportPlace *out) {
   uint64_t v;
   const TgJit *j = x->planned;
@@ -346,7 +351,8 @@ static bool clear_add(Export *x, ExportPlace p, int64_t nbytes) {
   return arg_add(x, p, true) && call_add(x, c);
 }
 
-/* Where argument a of a kernel lies; temps: items of the step's temporaries, from number `first` on. */
+/* Finds where argument a of a kernel lies. first: the number of the item that is the step's first
+ * temporary. */
 static bool argument(Export *x, const Step *s, const SchedKernel *sk, int a, size_t first, ExportPlace *out) {
   int64_t id = sk->arg[a], offset = sk->offset[a];
   int t = (int)(id - TEMP_BASE);
@@ -356,7 +362,7 @@ static bool argument(Export *x, const Step *s, const SchedKernel *sk, int a, siz
   return true;
 }
 
-/* ---- copies that are kept: the kernel that makes them has run here, on the weights' values */
+/* ---- prepacked copies: the kernel that makes them runs here, on the weights' values */
 static bool packed_values(Export *x, const Step *s, int k, const Prepacked *p, void *const *made) {
   const SchedKernel *sk = &s->plan->sched.kernel[k];
   int n = p->pack->packed.n;
@@ -376,7 +382,8 @@ static bool packed_values(Export *x, const Step *s, int k, const Prepacked *p, v
   return ok;
 }
 
-/* The name of the first weight that they are made of is a part of theirs. */
+/* Makes the memories of a kernel's prepacked copies. Their names begin with the name of the first weight
+ * that they are made of. */
 static bool packed_new(Export *x, const Step *s, int k, const Prepacked *p) {
   const SchedKernel *sk = &s->plan->sched.kernel[k];
   ExportPlace from = {0};
@@ -401,7 +408,8 @@ static bool packed_new(Export *x, const Step *s, int k, const Prepacked *p) {
   return packed_values(x, s, k, p, made);
 }
 
-/* The number of the first copy that kernel k of a step is given; -1: recorded. */
+/* Returns the number of the first prepacked copy that kernel k of a step is given. -1: an error was
+ * recorded. */
 static int packed_memory(Export *x, const Step *s, int k) {
   const Prepacked *own = prepacked_of(&s->prepacked[k]);
   size_t i = memory_count(x->planned);
@@ -410,8 +418,8 @@ static int packed_memory(Export *x, const Step *s, int k) {
   return i < x->memories.len || packed_new(x, s, k, own) ? (int)i : -1;
 }
 
-/* Weights that a run is brought: the place becomes one of the arena, where they lie for the next launch
- * alone. */
+/* If weights are streamed, adds a call that brings a weight into an item of the arena, where it lies for
+ * the next launch only. The place becomes that item. */
 static bool brought(Export *x, ExportPlace *p) {
   if (!x->o.streamed || p->kind != IN_WEIGHT) return true;
   const ExportMemory *m = &x->memories.at[p->number];
@@ -425,7 +433,8 @@ static bool brought(Export *x, ExportPlace *p) {
   return true;
 }
 
-/* A build without the interpreter has no copies. */
+/* Whether kernel k has prepacked copies. A build without the interpreter has none, because it cannot make
+ * them. */
 static bool is_packed(const Step *s, int k) {
   const Prepacked *p = s->prepacked ? &s->prepacked[k] : NULL;
   return p && p->run && s->plan->dev->backend->text(p->pack->prog)->runs;
@@ -463,7 +472,7 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   c.nbytes = ((x->gnu ? text->scratch_bytes : text->local_bytes) + align - 1) / align * align;
   c.shares = text->nthread;
   x->shares |= c.shares > 1;
-  if (c.nbytes) { /* each share has its own */
+  if (c.nbytes) { /* each share has its own scratch */
     c.scratch = (int)x->items.len;
     if (!item_new(x, c.nbytes * c.shares)) return false;
   }
@@ -471,7 +480,7 @@ static bool kernel_call(Export *x, const Step *s, int k, size_t first) {
   return call_add(x, c);
 }
 
-/* Temporaries that a kernel may read before all of them was written begin as zeros, as in a replay. */
+/* Temporaries that a kernel may read before they are completely written begin as zeros, as in a replay. */
 static bool temps_cleared(Export *x, const Step *s, int k, size_t first) {
   const Schedule *sched = &s->plan->sched;
   for (int t = 0; s->plan->cleared && t < sched->ntemp; t++) {
@@ -482,13 +491,13 @@ static bool temps_cleared(Export *x, const Step *s, int k, size_t first) {
   return true;
 }
 
-/* What a loop over bands begins with, or ends. */
+/* Adds the call that begins or ends a loop over bands. */
 static bool bands_call(Export *x, const SchedBand *band, int which) {
   x->bands = true;
   return call_add(x, (ExportCall){.kernel = which, .arg = x->args.len, .scratch = -1, .band = band});
 }
 
-/* Kernels of a loop over bands, from number k on. */
+/* Lists the kernels of a loop over bands, from number k on. */
 static bool bands_listed(Export *x, const Step *s, int k, size_t first) {
   const Schedule *sched = &s->plan->sched;
   const SchedBand *band = &sched->band[sched->kernel[k].band - 1];
@@ -527,7 +536,7 @@ static bool copy_listed(Export *x, Step *s) {
   return arg_add(x, to, true) && arg_add(x, from, false) && call_add(x, c);
 }
 
-/* Outputs that may be seen before all of them was written begin as zeros. */
+/* Outputs that may be read before they are completely written begin as zeros. */
 static bool outputs_cleared(Export *x) {
   const TgJit *j = x->planned;
   for (int i = 0; j->cleared && i < j->nout; i++) {
@@ -549,7 +558,7 @@ static bool steps_listed(Export *x) {
 }
 
 /* ---- the whole */
-/* What one manner of planning has made; the next may begin. */
+/* Frees what one manner of planning has made, so that the next one can begin. */
 static void plan_free(Export *x) {
   TgMem *m = &x->ctx->mem;
   for (size_t i = 0; i < x->memories.len; i++)
@@ -582,7 +591,7 @@ static bool laid_out(Export *x, const char *text, const Manner *p, int64_t room)
   return ok;
 }
 
-/* What a run takes on the target, by what its kernels do. */
+/* Estimates the us of a run on the target from the operations and bytes of its kernels. */
 static double run_us(const Export *x) {
   double ops = 0, nbytes = 0;
   for (size_t i = 0; i < x->calls.len; i++) {
@@ -598,11 +607,11 @@ static double run_us(const Export *x) {
 }
 
 typedef struct Way {
-  int64_t nbytes; /* of arena and state */
+  int64_t nbytes; /* of the arena and the state */
   double us;
 } Way;
 
-/* Which way was taken, and those of the others that no other one beats in both. */
+/* Says which plan was taken, and lists the other plans that are not beaten in both memory and time. */
 static void ways_said(const Way *way, int n, int taken, Str *out) {
   double least = way[0].us;
   for (int i = 1; i < n; i++)
@@ -621,15 +630,16 @@ static void ways_said(const Way *way, int n, int taken, Str *out) {
   }
 }
 
-/* A machine with wide vectors has memory: there a plan may take so many times as long as the first. */
+/* A machine with wide vectors has enough memory. There a plan may take at most this many times as long as
+ * the first. */
 static const double MOST_SLOWER = 1.1;
 
-/* What is joined for the sake of memory may add up in another order than the library does: of the memory of the best
- * other plan it must leave so much at most. */
+/* A plan made with a price on memory joins more kernels, and may therefore add up in another order than
+ * the library does. It is taken only if it needs at most this share of the memory of the best other plan. */
 static const double MOST_OF_MEMORY = 0.5;
 
-/* Of the manners that fit, the fastest; without a bound that of the first ones which takes least memory for
- * its time. */
+/* Takes the fastest of the manners that fit the bound. Without a bound, takes the one of the first few
+ * manners with the least product of time and memory. */
 static bool laid_out_within(Export *x, const char *text, Str *said) {
   int64_t most = x->o.max_ram, least = INT64_MAX, state = 0;
   int n = x->o.same_bits ? 1

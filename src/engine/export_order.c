@@ -1,11 +1,12 @@
-/* export_order.c: the order of launches. In: the calls of a run, what each reads and stores to. Out: an order
- * in which each comes after those that it needs, and little lives at once: the scheduler's goes level by
- * level, and makes all that can be made before it uses any of it. */
+/* export_order.c: the order of launches. In: the calls of a run, and what each one reads and stores. Out:
+ * an order in which each call follows its dependences and few bytes live at once. The scheduler's own
+ * order goes level by level, and makes all that can be made before any of it is used. */
 #include "engine/export.h"
 #include <string.h>
 
-/* Calls that stay together: a loop over bands, or a launch with what is brought for it. waits: for how many
- * others; after: the first edge to one that waits for it, -1: nobody does. item: where its items begin. */
+/* Calls that stay together: a loop over bands, or a launch with the weights brought for it. waits: number
+ * of units that it waits for. after: first edge to a unit that waits for it, or -1. item: where its items
+ * begin. */
 typedef struct Unit {
   size_t from, to, item;
   int waits, after;
@@ -15,7 +16,8 @@ typedef struct Edge {
   int to, next;
 } Edge;
 
-/* A memory that calls share: who stored to it last, who read it since. */
+/* A memory that calls share. writer: 1 + the unit that last stored to it, or 0. readers: units that read
+ * it since. */
 typedef struct Shared {
   int writer;
   Vec(int) readers;
@@ -26,12 +28,12 @@ typedef struct Ordering {
   TgMem *mem;
   Vec(Unit) units;
   Vec(Edge) edges;
-  Vec(int) items;         /* of the arena, those of one unit after another */
+  Vec(int) items;         /* items of the arena, grouped by unit */
   Vec(int) ready, sorted; /* units */
   Shared *shared;
   size_t nshared;
-  int *uses;  /* by item: units to come that use it */
-  bool *live; /* by item: a unit that is done has used it */
+  int *uses;  /* by item: how many remaining units use it */
+  bool *live; /* by item: a finished unit has used it */
 } Ordering;
 
 static bool units_found(Ordering *o) {
@@ -48,7 +50,7 @@ static bool units_found(Ordering *o) {
   return true;
 }
 
-/* The number of what a place is of; -1: it never changes. */
+/* Returns the number of the shared memory that a place is in. -1: it never changes. */
 static int64_t shared_of(const Export *x, const ExportPlace *p) {
   int64_t items = (int64_t)x->items.len, memories = (int64_t)x->memories.len;
   switch (p->kind) {
@@ -71,7 +73,8 @@ static bool edge_add(Ordering *o, int from, int to) {
   return true;
 }
 
-/* A read waits for the last store, a store for all reads of what it replaces as well. */
+/* Adds the dependences of a place. A read waits for the last store; a store also waits for all reads of
+ * what it replaces. */
 static bool place_used(Ordering *o, int unit, const ExportPlace *p) {
   int64_t at = shared_of(o->x, p);
   if (at < 0) return true;
@@ -136,7 +139,7 @@ static bool unit_done(Ordering *o, int unit) {
   return ok;
 }
 
-/* Of those that can run the one after which least lives; the first of these. */
+/* Takes, among the units that can run, the one after which the fewest bytes live; among equals the first. */
 static bool units_sorted(Ordering *o) {
   bool ok = true;
   for (size_t i = 0; ok && i < o->units.len; i++)

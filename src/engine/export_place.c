@@ -1,10 +1,11 @@
-/* export_place.c: where values of an exported run lie. In: its calls, with what each reads and stores to. Out:
- * the order of the calls, from when to when each item of the arena is needed, which of them are one memory, and
- * their offsets. */
+/* export_place.c: where the values of an exported run lie. In: its calls, and what each one reads and
+ * stores. Out: the order of the calls, when each item of the arena is needed, which items share a place,
+ * and their offsets. */
 #include "engine/export.h"
 #include <string.h>
 
-/* What a scratch holds before it is written is what the last run left there: such a one is nobody else's. */
+/* Extends the life of an item to launch `now`. Scratch that may be read before it is written holds what
+ * the last run left there, so nothing else may take its place. */
 static void item_used(Export *x, const ExportPlace *p, int now) {
   if (p->kind != IN_ARENA) return;
   ArenaItem *it = &x->items.at[p->number];
@@ -17,7 +18,8 @@ static void item_used(Export *x, const ExportPlace *p, int now) {
   it->last = TG_MAX(it->last, now);
 }
 
-/* What the calls begin .. end, a loop over bands, share with others is needed from its begin to its end. */
+/* Items that the calls begin .. end, a loop over bands, share with other calls are needed during the whole
+ * loop. */
 static void bands_kept(Export *x, int begin, int end) {
   for (int i = begin; i < end; i++)
     for (int a = 0; a < x->calls.at[i].narg; a++) {
@@ -29,7 +31,8 @@ static void bands_kept(Export *x, int begin, int end) {
     }
 }
 
-/* What this launch reads and what it stores, where these may lie in one place. Bands read rows again. */
+/* Notes what this launch reads and what it stores in pairs that may share a place. A kernel in bands has
+ * none, because a later band reads rows again. */
 static bool pairs_noted(Export *x, int call) {
   const ExportCall *c = &x->calls.at[call];
   if (c->kernel < 0) return true;
@@ -46,7 +49,8 @@ static bool pairs_noted(Export *x, int call) {
   return true;
 }
 
-/* Whether a value may take the place of one of so many bytes: it keeps all of that place. */
+/* Whether a value may take a place of nbytes. It keeps all of the place, so under x->alike it may not be
+ * much smaller. */
 static bool fits_place(const Export *x, const ArenaItem *to, int64_t nbytes) {
   return !x->alike || 2 * to->nbytes >= nbytes;
 }
@@ -56,7 +60,8 @@ static bool may_join(const Export *x, const ArenaPair *p) {
   return from->last == p->call && to->first == p->call && p->from != p->to && fits_place(x, to, from->nbytes);
 }
 
-/* Bytes that live at each launch; in *most: where that is most, less what a pair would spare there. */
+/* Counts the bytes that live at each launch. *most: the maximum, less what joining a pair would save
+ * there. */
 static bool lives_counted(const Export *x, int64_t *live, int64_t *most) {
   size_t n = x->calls.len;
   int64_t *spared = mem_alloc(&x->ctx->mem, (n + 1) * sizeof *spared);
@@ -81,9 +86,9 @@ static bool lives_counted(const Export *x, int64_t *live, int64_t *most) {
   return true;
 }
 
-/* A value takes the place of one that nobody needs any more, at launches where less than all that lives there
- * makes the arena smaller. Elsewhere the two stay distinct, because compilers make better code of pointers that
- * are. */
+/* Lets a value take the place of one that is not needed any more, at launches where this can make the
+ * arena smaller. Elsewhere the two stay apart, because compilers generate better code for distinct
+ * pointers. */
 static bool items_joined(Export *x) {
   ArenaItem *items = x->items.at;
   int64_t most = 0, *live = mem_alloc(&x->ctx->mem, (x->calls.len + 1) * sizeof *live);
@@ -105,7 +110,7 @@ static bool items_joined(Export *x) {
   return ok;
 }
 
-/* Keys are there before the first launch. */
+/* Finds the lives of all items. The keys of draws are there before the first launch. */
 static bool lives_found(Export *x) {
   bool ok = true;
   for (size_t i = 0; i < x->items.len; i++)
@@ -121,7 +126,7 @@ static bool lives_found(Export *x) {
   }
   for (size_t i = 0; i < x->planned->draws.len; i++)
     x->items.at[x->first_draw + i].first = 0;
-  for (size_t i = 0; i < x->items.len; i++) /* of a memory that no launch is given */
+  for (size_t i = 0; i < x->items.len; i++) /* belongs to a memory that no launch is given */
     if (x->items.at[i].first < 0) x->items.at[i] = (ArenaItem){.nbytes = 0};
   return ok;
 }
@@ -136,8 +141,8 @@ static bool items_placed(Export *x) {
   return true;
 }
 
-/* In the scheduler's order, or in the one in which little lives; with every value that can be in the place of
- * another one, or only those that are not much smaller: whatever takes the smallest arena. */
+/* Tries the scheduler's order and the order in which few bytes live; for each, joins all values that can
+ * be joined, or only those of similar size. Keeps the smallest arena. */
 bool export_placed(Export *x) {
   enum { WAYS = 4 };
 
@@ -151,7 +156,7 @@ bool export_placed(Export *x) {
   int64_t least = INT64_MAX;
   for (int turn = 0, best = 0, way = 0; ok && turn <= WAYS; turn++) {
     way = turn < WAYS ? turn : best;
-    if (turn == WAYS && best == WAYS - 1) break; /* it is the one that was placed last */
+    if (turn == WAYS && best == WAYS - 1) break; /* that combination was placed last */
     x->alike = way & 1;
     if (calls) memcpy(x->calls.at, order[way / 2], calls);
     if (items) memcpy(x->items.at, unplaced, items);

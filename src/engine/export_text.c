@@ -1,13 +1,13 @@
 /* export_text.c: what export.c found, as C99. In: kernels, what they are launched on, memories. Out: a
- * header, which tells all that a caller must know, and a source. Text depends on the capture alone: no
- * date, no path, no address. */
+ * header, which tells a caller everything that it must know, and a source. The text depends on the capture
+ * alone: it has no date, path or address. */
 #include "engine/export.h"
 #include "uop/dims.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The type of an element in a header, which has no names of our own. */
+/* The type of an element in the header, which uses only standard type names. */
 static const char *header_type(DType d) {
   switch (d) {
   case DT_I8: return "int8_t";
@@ -25,7 +25,7 @@ static const char *header_type(DType d) {
   }
 }
 
-/* Names come from files: what would end a comment, or break a line, is left out. */
+/* Names come from files. Characters that would end a comment or break a line are left out. */
 static void put_quoted(Str *out, const char *s) {
   for (; s && *s; s++)
     if ((unsigned char)*s >= ' ' && (unsigned char)*s < 127 && *s != '*' && *s != '\\') str_putn(out, s, 1);
@@ -57,7 +57,8 @@ static void put_upper(Str *out, const char *name) {
   }
 }
 
-/* A number that every compiler takes as a size; an enumerator must fit an int, which may have 16 bits. */
+/* Defines a number that every compiler accepts as a size. An enumerator would have to fit an int, which
+ * may have 16 bits. */
 static void put_constant(Export *x, Str *out, const char *name, const char *what, int64_t v) {
   str_printf(out, "#define %s_", x->upper);
   if (name) put_upper(out, name), str_put(out, "_");
@@ -65,7 +66,7 @@ static void put_constant(Export *x, Str *out, const char *name, const char *what
 }
 
 /* ---- the header */
-/* true: a size of one of them varies. */
+/* Lists inputs or outputs. Returns true if a size of one of them varies. */
 static bool put_values(const Export *x, Str *out, const char *what, const Given *g, int n,
                        char *const *name) {
   bool varies = false;
@@ -117,7 +118,8 @@ static void put_about(Export *x, Str *out) {
              (long long)x->arena, (long long)x->bound);
 }
 
-/* How many numbers the lines of a kernel declare, at most: one each, or an array of few lanes. */
+/* An upper bound on the numbers that the lines of a kernel declare: one for each line, or an array of a
+ * few lanes. */
 static int64_t numbers_declared(const char *text) {
   int64_t n = 0;
   for (; *text; text++)
@@ -128,8 +130,8 @@ static int64_t numbers_declared(const char *text) {
   return n;
 }
 
-/* A bound for any compiler, also for one that keeps each variable in memory: eight bytes for each. Vectors
- * of GNU C have other sizes. */
+/* The bound holds for any compiler, even one that keeps each variable in memory: eight bytes are counted
+ * for each. Vectors of GNU C have other sizes, so their bound is not known. */
 int64_t export_stack(const Export *x) {
   enum { HELPERS = 1024, FRAME = 128, WORD = 8 };
 
@@ -156,7 +158,7 @@ static void put_constants(Export *x, Str *out) {
   if (export_stack(x)) put_constant(x, out, NULL, "STACK_BYTES", export_stack(x));
 }
 
-/* One line per memory of the state: its shape, and where it is. */
+/* One line for each memory of the state, with its shape and place. */
 static void put_state(Export *x, Str *out) {
   for (size_t i = 0; i < x->memories.len; i++) {
     const ExportMemory *m = &x->memories.at[i];
@@ -266,7 +268,7 @@ bool export_header(Export *x, Str *out) {
 }
 
 /* ---- kernels */
-/* Where the lines of a helper end: its #ifndef has other conditions inside. */
+/* Returns where the lines of a helper end. Its #ifndef may contain other conditions. */
 static const char *helper_end(const char *at) {
   int depth = 0;
   for (const char *end; *at; at = end) {
@@ -279,7 +281,7 @@ static const char *helper_end(const char *at) {
   return at;
 }
 
-/* Types and helpers stand in front of each kernel that needs them: once is enough. */
+/* Writes the types and helpers that precede a kernel, unless an earlier kernel already brought them. */
 static bool put_helpers(Export *x, Str *out, const char *at, const char *kernel) {
   for (const char *end; at < kernel; at = end) {
     end = !strncmp(at, "#ifndef", 7) ? helper_end(at) : at + strcspn(at, "\n") + 1;
@@ -292,7 +294,7 @@ static bool put_helpers(Export *x, Str *out, const char *at, const char *kernel)
   return true;
 }
 
-/* Whether a memory of a kernel is another one too, in some call of it. */
+/* Whether a memory of a kernel is the same as another of its memories in some call. */
 static bool is_joined(const Export *x, int kernel, int param) {
   for (size_t i = 0; i < x->pairs.len; i++) {
     const ArenaPair *p = &x->pairs.at[i];
@@ -302,7 +304,7 @@ static bool is_joined(const Export *x, int kernel, int param) {
   return false;
 }
 
-/* The parameters of a kernel: those that are one memory do not say that they are apart. */
+/* Writes the parameters and body of a kernel. Parameters that may be the same memory lose RESTRICT. */
 static void put_kernel_text(Export *x, Str *out, int number, const char *at) {
   static const char word[] = "RESTRICT ";
   const char *end = at + strcspn(at, "\n"), *next;
@@ -315,7 +317,8 @@ static void put_kernel_text(Export *x, Str *out, int number, const char *at) {
   str_put(out, "\n");
 }
 
-/* A kernel's name is made from its loops, and others may have it: its number comes first. */
+/* A kernel's name is made from its loops, and several kernels may have the same name, so its number comes
+ * first. */
 static bool put_kernel(Export *x, Str *out, int number) {
   const CachedProgram *p = x->kernels.at[number];
   const char *text = p->dev->backend->text(p->prog)->source;
@@ -329,7 +332,7 @@ static bool put_kernel(Export *x, Str *out, int number) {
   return true;
 }
 
-/* The macros of the prelude that make several functions, where none of them is used, are left out. */
+/* Writes the prelude without the macros that define several functions, if none of their functions is used. */
 static void put_used(Str *out, const char *text) {
   static const char *const macros[][2] = {
       {"#define DIVS(", "\nDIVS("}, {"#define SAT(", "\nSATS("}, {"#define SATS(", "\nSATS("}};
@@ -352,8 +355,8 @@ static bool uses_libm(const char *text) {
   return false;
 }
 
-/* All kernels of this kind have the same parameters, whatever they read of them, and vectors wider than the
- * machine's for some. */
+/* All kernels of GNU C have the same parameters, even if they do not use them all, and some use vectors
+ * wider than the machine's. */
 static const char vectors_quiet[] = "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
                                     "#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
                                     "#pragma GCC diagnostic ignored \"-Wpsabi\"\n";
@@ -379,7 +382,7 @@ static bool put_prelude(Export *x, Str *out) {
 }
 
 /* ---- launches */
-/* An argument: a pointer of the kernel's type. */
+/* Writes an argument: a pointer of the kernel's type. */
 static void put_arg(Export *x, Str *out, const ExportPlace *p) {
   const char *type = export_type(p->dtype);
   long long elements = (long long)(p->offset / (int64_t)dtype_size(p->dtype));
@@ -411,7 +414,7 @@ static void put_arg(Export *x, Str *out, const ExportPlace *p) {
   }
 }
 
-/* The tables of first rows are numbered by the launch at which their loop begins. */
+/* A table of first rows is numbered by the launch at which its loop begins. */
 static int band_number(const Export *x, const SchedBand *band) {
   int i = 0;
   while (x->calls.at[i].kernel != CALL_BANDS || x->calls.at[i].band != band)
@@ -456,7 +459,7 @@ static void put_scratch(Export *x, Str *out, const ExportCall *c) {
   if (c->shares > 1) str_printf(out, " + (size_t)i * %lld", (long long)c->nbytes);
 }
 
-/* Kernels of GNU C take their memories as a list, and what varies as another. */
+/* Kernels of GNU C take their memories as one list and the variables as another. */
 static void put_vector_call(Export *x, Str *out, const ExportCall *c) {
   const CachedProgram *p = x->kernels.at[c->kernel];
   str_put(out, "  {\n    void *b[] = {");
@@ -533,12 +536,12 @@ static bool uses(const Export *x, PlaceKind kind) {
   return false;
 }
 
-/* The address of the file's bytes is at hand. */
+/* Whether the run has a pointer to the bytes of the file. */
 static bool weights_pointed(const Export *x) {
   return x->o.weights_apart && !x->o.streamed && uses(x, IN_WEIGHT);
 }
 
-/* ---- shares: what a run has goes to each in a struct, as members of the same names */
+/* ---- shares: each share receives the values of a run in a struct, as members of the same names */
 static const char *value_const(const Export *x, int i) {
   return i < x->planned->nin && !input_stored(x->planned, i) ? "const " : "";
 }
@@ -585,8 +588,8 @@ static void put_shared_values(Export *x, Str *out, bool arena) {
     str_printf(out, "  q.%s = %s;\n", x->value[i], x->value[i]);
 }
 
-/* The key of a draw, as the library makes it: Threefry of the counter, with the seed and a number that stands
- * for the device. */
+/* Writes the function that makes the key of a draw as the library does: Threefry of the counter, with the
+ * seed and a number that stands for the device. */
 static void put_draws(Export *x, Str *out) {
   static const char key[] =
       "static u64 key_of(u64 counter, u64 seed) {\n"
@@ -653,7 +656,8 @@ static void put_run(Export *x, Str *out) {
   str_put(out, "  return 0;\n}\n");
 }
 
-/* In the text, so that it needs no header but those that every compiler brings along. */
+/* Writes functions that clear and copy bytes, so that the text needs no headers except those that every
+ * compiler has. */
 static void put_bytes_moved(Export *x, Str *out) {
   bool copies = x->o.weights_apart && !x->o.streamed && x->state;
   for (size_t i = 0; i < x->calls.len; i++)
@@ -667,7 +671,7 @@ static void put_bytes_moved(Export *x, Str *out) {
                  "  u8 *p = (u8 *)to;\n  const u8 *q = (const u8 *)from;\n  while (n--) *p++ = *q++;\n}\n\n");
 }
 
-/* Weights whose bytes this machine would read wrong are none. */
+/* If the file's byte order is not that of the machine, the weights are not taken. */
 static void put_weights_taken(const Export *x, Str *out) {
   str_printf(out, "  order.u = 1;\n  if (order.b[0] != %d) return;\n", !x->o.big_endian);
   if (x->o.linked) {
@@ -706,7 +710,7 @@ static void put_reset_body(Export *x, Str *out) {
   str_put(out, "}\n\n");
 }
 
-/* A net of integers has no type of floats either. */
+/* A network of integers does not need the types of floats. */
 static void float_types_dropped(Str *out) {
   static const char types[] = "typedef float f32; typedef double f64;\n";
   char *at = out->oom ? NULL : strstr(out->at, types), *after = at ? at + strlen(types) : NULL;

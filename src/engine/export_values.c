@@ -1,5 +1,5 @@
-/* export_values.c: what memories hold, for a captured function as C. In: a memory and its value. Out: an
- * array of C, the same bits on every compiler, or the bytes of a file. */
+/* export_values.c: the contents of memories, for a captured function as C. In: a memory and its value.
+ * Out: an array of C, which has the same bits on every compiler, or the bytes of a file. */
 #include "engine/export.h"
 #include <math.h>
 #include <stdio.h>
@@ -14,12 +14,13 @@ const char *export_type(DType d) {
   return type[d];
 }
 
-/* The shortest decimal that reads back as v. A locale may have another point. */
+/* Writes the shortest decimal that reads back as v. The locale may have another decimal point. */
 static void put_float(Str *out, double v, bool f64) {
   char s[40];
   for (int digits = f64 ? 15 : 6; digits <= 17; digits++) {
     snprintf(s, sizeof s, "%.*g", digits, v);
-    double read = strtod(s, NULL); /* of a float too: as compilers read it that evaluate in double */
+    /* A float is also checked as a double, because some compilers evaluate constants in double. */
+    double read = strtod(s, NULL);
     if (f64 ? read == v : strtof(s, NULL) == (float)v && (float)read == (float)v) break;
   }
   bool whole = true;
@@ -45,7 +46,7 @@ static void put_integer(Str *out, const ExportMemory *m, int64_t i, bool bits) {
   bool is_signed =
       !bits && (m->dtype == DT_I8 || m->dtype == DT_I16 || m->dtype == DT_I32 || m->dtype == DT_I64);
   uint64_t u = 0;
-  memcpy(&u, at, size); /* the library runs on little-endian machines alone */
+  memcpy(&u, at, size); /* this library runs only on little-endian machines */
   int shift = 64 - 8 * (int)size;
   int64_t s = (int64_t)(u << shift) >> shift;
   if (is_signed && size == 8 && s == INT64_MIN)
@@ -68,7 +69,7 @@ static bool all_zero(const ExportMemory *m) {
   return true;
 }
 
-/* C has no number for an infinity or a NaN: an array with one is written as bits. */
+/* C has no literal for an infinity or a NaN, so an array with one is written as bits. */
 static bool by_bits(const ExportMemory *m) {
   bool is_float = m->dtype == DT_F32 || m->dtype == DT_F64;
   for (int64_t i = 0; is_float && i < m->nelem; i++)
@@ -92,7 +93,7 @@ static void put_numbers(Str *out, const ExportMemory *m, bool bits) {
   }
 }
 
-/* w_ stands before its name, which may be that of a function of C. */
+/* The prefix w_ is needed because the name may be that of a C function. */
 void export_memory(Str *out, const ExportMemory *m) {
   const char *type = export_type(m->dtype);
   bool bits = by_bits(m);
@@ -108,12 +109,12 @@ void export_memory(Str *out, const ExportMemory *m) {
   str_put(out, "}};\n");
 }
 
-/* What is all zeros in the state is there after a reset. */
+/* State that is all zeros needs no constant, because a reset clears it. */
 bool export_written(const Export *x, const ExportMemory *m) {
   return m->nelem && !m->unused && !x->o.weights_apart && !(m->state && all_zero(m));
 }
 
-/* The elements of a memory, in the byte order of the file. */
+/* Writes the elements of a memory in the byte order of the file. */
 static void put_bytes(Str *out, const ExportMemory *m, bool big_endian) {
   size_t size = dtype_size(m->dtype);
   if (!big_endian || size == 1) {

@@ -1,10 +1,11 @@
-/* graph_copy.c: the live graph, copied into a store of its own with its memories numbered in order of use.
- * In: roots. Out: the copy, and its bytes: the key under which its schedule and programs are kept, so that a
- * training step compiles nothing after the first time. A node of the live graph never changes its value,
- * whatever is stored meanwhile: a BUFFER names a version. So on the way each source is looked up: an
- * expression that was computed is read where its value lies, a store that has run is the memory's next
- * version, a version that was overwritten is the copy that was kept. The place of a STORE alone is never
- * looked up: it is memory. */
+/* graph_copy.c: the live graph, copied into a store of its own, with its memories numbered in order of
+ * use. In: roots. Out: the copy, and its bytes. The bytes are the key under which the schedule and
+ * programs are kept, so that a training step compiles nothing after the first time. A node of the live
+ * graph never changes its value, whatever is stored meanwhile, because a BUFFER names one version of a
+ * memory. So each source is looked up during the copy: an expression that was computed is read from where
+ * its value lies, a store that has run becomes the next version of its memory, and a version that was
+ * overwritten becomes the copy that was kept of it. Only the place of a STORE is never looked up, because
+ * it is memory. */
 #include "engine/graph_copy.h"
 #include "engine/jit.h"
 #include "uop/dims.h"
@@ -18,8 +19,9 @@ static bool is_now(TgContext *ctx, const UOp *memory) {
   return b && b->version == buffer_version(memory);
 }
 
-/* Where the older version u of a memory is. Each capture makes a version: u is said to be where the last of
- * those that came of it is, so that nobody walks through them twice. */
+/* Returns where the older version u of a memory is. Each capture makes a version, so the versions form a
+ * chain. u and the versions along the chain are redirected to its end, so that nobody walks the chain
+ * twice. */
 static UOp *older_version(TgContext *ctx, UOp *u) {
   UOp *v = map_get_ptr(&ctx->realized, u), *last = v, *next;
   while (last && last->op == OPS_BUFFER && !is_now(ctx, last) && (next = map_get_ptr(&ctx->realized, last)))
@@ -37,10 +39,11 @@ Buffer *buffer_of_value(TgContext *ctx, UOp *bottom) {
   return bottom ? buffer_get(ctx, bottom) : NULL;
 }
 
-/* Where an expression was computed to, if that still holds it. A value of variables is one of their values
- * at that time. While a function is captured, a value of before that depends on no memory is computed
- * again; so is one of variables, which replays have other values of, and what only an input holds. An input
- * of variables is an expression of them, and is read from its memory. */
+/* Returns where an expression was computed to, if that memory still holds it. A value computed from
+ * variables is valid only for the variables' values at that time. While a function is captured, a value
+ * from before the capture is computed again if it depends on no memory, if it depends on variables,
+ * because replays have other values of them, or if only an input holds it. The exception is an input that
+ * is an expression of variables: it is read from its memory. */
 static UOp *computed(TgContext *ctx, UOp *u) {
   UOp *v = map_get_ptr(&ctx->realized, u);
   Buffer *b = v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
@@ -60,7 +63,8 @@ UOp *stored_value(TgContext *ctx, UOp *after) {
   return view_on(ctx, after->src[0], view_bottom(after->src[0]), next);
 }
 
-/* What is captured reads an expression of before from v: an older version, or where it was computed. */
+/* During a capture, notes that the function reads the earlier expression u from v, which is an older
+ * version of a memory or where u was computed to. Returns v. */
 static UOp *read_from(TgContext *ctx, UOp *u, UOp *v) {
   const Capture *c = ctx->capture;
   Buffer *b = c && !c->asks && v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
@@ -72,7 +76,7 @@ UOp *value_of_node(TgContext *ctx, UOp *u) {
   while (u) {
     if (u->op == OPS_AFTER && u->is_tensor) {
       UOp *v = stored_value(ctx, u);
-      if (v == u) return u; /* waits */
+      if (v == u) return u; /* the store waits */
       u = v;
       continue;
     }
@@ -94,9 +98,9 @@ GraphNode *graph_node(const Graph *g, const UOp *u) {
   return n && n->graph == g->number_of_graph ? n : NULL;
 }
 
-/* Made, where it was not reached yet; NULL: out of memory. */
+/* Returns the facts of u, which are made if u was not reached yet. NULL if out of memory. */
 static GraphNode *node_of(Graph *g, const UOp *u) {
-  if (u->id >= g->nnode) { /* values add a few nodes on the way */
+  if (u->id >= g->nnode) { /* looking up values adds a few nodes to the store */
     size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 + 64;
     GraphNode *more = mem_alloc(&g->ctx->mem, n * sizeof *more);
     if (!more) return NULL;
@@ -151,7 +155,7 @@ bool graph_init(Graph *g, TgContext *ctx, int device) {
 }
 
 void graph_free(Graph *g) {
-  if (!g->ctx) return; /* it was never begun */
+  if (!g->ctx) return; /* it was never initialised */
   TgMem *mem = &g->ctx->mem;
   nodes_return(g);
   vec_free(mem, &g->order), vec_free(mem, &g->copies), vec_free(mem, &g->roots), vec_free(mem, &g->stored),
@@ -161,7 +165,8 @@ void graph_free(Graph *g) {
   store_free(g->st);
 }
 
-/* Source i of u as it is read: its value; of a place and of what AFTER is over, the memory itself. */
+/* Finds source i of a node as it is read. A value is looked up. A place, or the first source of an AFTER,
+ * is the memory itself. */
 static bool source_of(Graph *g, Reached r, int i, Reached *to) {
   UOp *s = r.u->src[i];
   bool place = r.place || ((r.u->op == OPS_STORE || r.u->op == OPS_AFTER) && i == 0);
@@ -173,7 +178,7 @@ static bool source_of(Graph *g, Reached r, int i, Reached *to) {
               "realize: a tensor was built from memory that has changed since, and what that held was not "
               "kept; compute it before");
   bool elsewhere = to->u && !s->devices && to->u->devices && !(to->u->devices >> g->device & 1);
-  if (elsewhere) to->u = s; /* a number that was computed there is one here too */
+  if (elsewhere) to->u = s; /* a number that was computed on another device is computed here instead */
   if (g->apart && to->u && to->u->op == OPS_BUFFER) {
     UOp *kept = map_get_ptr(&g->ctx->realized, to->u);
     if (kept) to->u = kept;
@@ -192,7 +197,8 @@ typedef struct Frame {
   int next;
 } Frame;
 
-/* What another device holds has to be copied before the graph can be; it is not looked at any further. */
+/* Whether a value comes from another device. It must be copied before the graph can be, so the walk stops
+ * here. */
 static bool comes_from_elsewhere(const Graph *g, const UOp *u) {
   return u->op == OPS_COPY && u->src[0]->devices & ~(1ull << g->device);
 }
@@ -224,7 +230,8 @@ bool graph_reach(Graph *g, UOp *root) {
     int i = f->next++;
     ok = source_of(g, at, i, &s) && (n = node_of(g, s.u)) != NULL;
     if (!ok) break;
-    bool base = at.u->op == OPS_AFTER && i == 0; /* not read, unless the AFTER is: graph_pieces asks */
+    /* only an AFTER that is read reads its base: see graph_pieces */
+    bool base = at.u->op == OPS_AFTER && i == 0;
     if (!base) n->user = n->user && n->user != at.u->id + 1 ? MANY : at.u->id + 1;
     bool *seen = s.place ? &n->place : &n->value;
     if (!*seen) {
@@ -236,7 +243,8 @@ bool graph_reach(Graph *g, UOp *root) {
   return ok || (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
 }
 
-static uint32_t user_of(const Graph *g, const UOp *u) { /* 0: what was not reached has none */
+/* Returns the user of u. 0: u was not reached, so it has none. */
+static uint32_t user_of(const Graph *g, const UOp *u) {
   const GraphNode *n = graph_node(g, u);
   return n ? n->user : 0;
 }
@@ -247,9 +255,10 @@ static bool many_read(Graph *g, const UOp *u) {
   return n != NULL;
 }
 
-/* ---- pieces: a memory that the graph sees through one view, which is one piece of it in order, is for the
- * graph a memory of that size. Where the piece starts is then told at the launch and is no part of the key: a
- * loop over the batches of a data set, or over the rows of a cache, is planned once. */
+/* ---- pieces: if the graph sees a memory through only one view, and that view is a contiguous piece of
+ * it, then to the graph it is a memory of the size of the piece. The start of the piece is given at the
+ * launch and is not part of the key. So a loop over the batches of a data set, or over the rows of a
+ * cache, is planned only once. */
 static bool graph_pieces(Graph *g) {
   TgContext *ctx = g->ctx;
   const Renderer *r = device_at(ctx, g->device)->backend->renderer;
@@ -262,7 +271,7 @@ static bool graph_pieces(Graph *g) {
         if (v->op == OPS_BUFFER) break;
       }
   }
-  for (size_t k = 0; k < g->roots.len; k++) /* what is asked for itself is seen, whoever else sees it */
+  for (size_t k = 0; k < g->roots.len; k++) /* a root is seen by the caller too */
     if (!many_read(g, g->roots.at[k])) return false;
   for (size_t k = 0; k < g->order.len; k++) {
     UOp *u = g->order.at[k].u;
@@ -279,7 +288,9 @@ static bool graph_pieces(Graph *g) {
 }
 
 /* ---- copying */
-typedef struct KeyHead { /* of a node; then its list, if it has one, and the numbers of its sources */
+/* The bytes of a node in a key. They are followed by its list, if it has one, and the numbers of its
+ * sources. */
+typedef struct KeyHead {
   uint8_t op, dtype, lanes, pad;
   uint16_t nsrc, list;
   int64_t a, b;
@@ -298,7 +309,7 @@ void key_put(Str *key, const UOp *u) {
   if (list) str_putn(key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
 }
 
-/* Takes n bytes of a key. False: it has fewer. */
+/* Takes n bytes of a key. Returns false if fewer are left. */
 static bool key_taken(const uint8_t **at, const uint8_t *end, void *out, size_t n) {
   if ((size_t)(end - *at) < n) return false;
   memcpy(out, *at, n);
@@ -334,7 +345,8 @@ UOp *key_graph(UOpStore *st, TgMem *mem, const uint8_t *key, size_t nkey) {
   return root;
 }
 
-static UOp *key_node(Graph *g, UOp *v) { /* v, a node of the copy, is in the key */
+/* Appends v, a node of the copy, to the key unless it is there already. */
+static UOp *key_node(Graph *g, UOp *v) {
   if (!v || uop_map_number(g->number, v) != UINT32_MAX) return v;
   key_put(&g->key, v);
   for (int i = 0; i < v->nsrc; i++) {
@@ -368,7 +380,7 @@ static UOp *copied_memory(Graph *g, const UOp *buffer, int64_t start, int64_t ne
                                         (Arg){.param = {nelem, slot}}));
 }
 
-/* A COPY that is left only says where its source is computed. */
+/* A COPY that is left only says on which device its source is computed, so it becomes its source. */
 static UOp *copied_here(Graph *g, Reached at) {
   Reached s;
   if (!source_of(g, at, 0, &s)) return NULL;
@@ -378,8 +390,8 @@ static UOp *copied_here(Graph *g, Reached at) {
   return s.place ? from->place_to : from->to;
 }
 
-/* The node of the copy for what was reached: a piece of memory as a buffer of its own, all else as it is,
- * with sources and lists of the copy's store. */
+/* Returns the copy of a reached node. A piece of memory becomes a buffer of its own. Any other node stays
+ * as it is, with sources and lists of the copy's store. */
 static UOp *copied(Graph *g, Reached at) {
   UOp *u = at.u, *buf[16], **src = buf, *piece = NULL;
   TgContext *ctx = g->ctx;
@@ -416,7 +428,7 @@ static UOp *copied(Graph *g, Reached at) {
   return v;
 }
 
-/* between the memory and the one view that is seen of it: not copied */
+/* Whether u lies between a memory and the only view that is seen of it. Such a node is not copied. */
 static bool under_piece(Graph *g, const UOp *u) {
   UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL;
   UOp *piece = bottom ? map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(bottom)) : NULL;
@@ -425,8 +437,8 @@ static bool under_piece(Graph *g, const UOp *u) {
   return false;
 }
 
-/* Sources first, so that the key lists a node before those that name it; two graphs with one key are one
- * plan. */
+/* Copies sources first, so that the key lists a node before the nodes that name it. Two graphs with one
+ * key have one plan. */
 bool graph_copy(Graph *g) {
   TgContext *ctx = g->ctx;
   bool ok = (g->number = uop_map_begin(g->st, g->st)) != NULL && graph_pieces(g);
@@ -478,7 +490,7 @@ bool graph_given(Graph *g, UOp *const *roots, size_t n) {
   return ok && !g->key.oom;
 }
 
-/* A node with its list and its variable renumbered. list NULL: it has none. */
+/* Returns a node with its list and its variable renumbered. list NULL: it has none. */
 static UOp *node_renumbered(UOpStore *st, const KeyHead *head, const int64_t *list, UOp **src,
                             const Renumber *r) {
   Arg arg = {.raw = {head->a, head->b}};
@@ -517,7 +529,7 @@ UOp *node_moved(UOpStore *st, const UOp *u, UOp *const *src, const Renumber *r) 
   return v;
 }
 
-/* One node of a key at *at, over the nodes before it. */
+/* Reads one node of a key at *at, whose sources are among the nodes before it. */
 static UOp *node_of_key(const uint8_t **at, UOpStore *st, const UOpVec *nodes, const Renumber *r) {
   KeyHead head;
   memcpy(&head, *at, sizeof head);
@@ -545,13 +557,13 @@ static UOp *node_of_key(const uint8_t **at, UOpStore *st, const UOpVec *nodes, c
 
 bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, const Renumber *r,
                   UOpVec *roots) {
-  const uint8_t *at = key + sizeof(int), *end = key + nkey; /* behind the device */
+  const uint8_t *at = key + sizeof(int), *end = key + nkey; /* after the device */
   UOpVec nodes = {0};
   bool ok = true;
   while (ok && at < end) {
     uint32_t root[2];
     memcpy(root, at, sizeof root);
-    if (root[0] == UINT32_MAX) { /* no node's op is 255 */
+    if (root[0] == UINT32_MAX) { /* marks a root, because no op is 255 */
       at += sizeof root;
       ok = vec_push(mem, roots, nodes.at[root[1]]);
       continue;

@@ -1,6 +1,6 @@
-/* inside.c: collects what is known of each plan while it is made and run, where tg_explain, TG_EXPLAIN or TG_VIZ
- * asks. In: schedules with their graphs, programs with their texts, launches with their times. Out: Inside.
- * Where memory runs out less is known, which is no error. */
+/* inside.c: collects what is known of each plan while it is made and run, if tg_explain, TG_EXPLAIN or
+ * TG_VIZ asks for it. In: schedules with their graphs, programs with their texts, launches with their
+ * times. Out: Inside. If memory runs out, less is known, which is not an error. */
 #define _GNU_SOURCE
 #include "engine/inside.h"
 #include "base/os.h"
@@ -60,7 +60,7 @@ typedef struct Look {
   TgMem *mem;
   UOpVec loops;
   Map stored;   /* the indices and memories that stores write */
-  UOp *written; /* the loop along which the stored memory lies; NULL: none, or several memories */
+  UOp *written; /* the loop along which the stored memory is contiguous; NULL: none */
   int64_t elements;
   int stores;
 } Look;
@@ -75,7 +75,8 @@ static UOp *loop_of_stride_one(const Look *l, UOp *index) {
 
 enum { CROSSED_LEAST = 16 * 1024, CROSSED_EXTENT = 8 };
 
-/* An index into memory: whether it lies along another loop than the memory that is written. */
+/* Looks at an index into memory, and notes whether it is contiguous along another loop than the memory
+ * that is written. */
 static void index_looked(const Look *l, KernelFacts *f, UOp *u) {
   const UOp *memory = uop_base(u->src[0]);
   int64_t by = 0;
@@ -98,7 +99,8 @@ static void node_looked(KernelFacts *f, PlanFacts *p, const UOp *u) {
   if (u->op == OPS_RANGE && f->nloop < MOST_LOOPS) f->loop[f->nloop++] = u->src[0]->vmax;
 }
 
-/* A store's memory, and the loop along which it lies: a kernel's loops come before its stores. */
+/* Notes a store's memory, and for the first store the loop along which it is contiguous. A kernel's loops
+ * precede its stores. */
 static bool store_looked(Look *l, UOp *index) {
   const UOp *to = index->op == OPS_INDEX ? uop_base(index->src[0]) : NULL;
   if (!to || to->op != OPS_PARAM) return true;
@@ -145,7 +147,7 @@ static void buffers_noted(PlanFacts *f, const Plan *p) {
       if (id >= 0 && id < s->ntemp && f->buffer[id].first != k) f->buffer[id].readers++;
     }
   }
-  for (int t = 0; t < s->ntemp; t++) { /* what comes and goes at each kernel, added up below */
+  for (int t = 0; t < s->ntemp; t++) { /* bytes that begin or end to live at each kernel; added up below */
     const BufferFacts *b = &f->buffer[t];
     int first = TG_MAX(b->first, 0);
     if (first > b->last || first >= s->nkernel) continue;
@@ -170,7 +172,7 @@ void inside_scheduled(TgContext *ctx, const Plan *p, const char *fusion) {
   const Schedule *s = &p->sched;
   PlanFacts *f = in ? mem_alloc(&ctx->mem, sizeof *f) : NULL;
   if (!f) return;
-  plan_dropped(ctx, in, p->number); /* it may be made again, with smaller kernels */
+  plan_dropped(ctx, in, p->number); /* a plan may be made again, with smaller kernels */
   in->fallbacks = ctx->passes.fallbacks;
   f->number = p->number;
   f->at = in->plans.len;
@@ -215,14 +217,15 @@ void inside_kernel(TgContext *ctx, const Plan *p, int k, const Linear *lin, cons
   f->kernel[k].opts = copied(ctx, opts);
   f->kernel[k].source = copied(ctx, source);
   f->kernel[k].plainer =
-      ctx->passes.fallbacks > ctx->inside->fallbacks && !ctx->env.beam; /* whose trials count */
+      ctx->passes.fallbacks > ctx->inside->fallbacks && !ctx->env.beam; /* a beam search's trials count too */
   ctx->inside->fallbacks = ctx->passes.fallbacks;
   f->kernel[k].threads = TG_MAX(lin->nthread, 1);
   for (int i = 0; i < 3; i++)
     f->kernel[k].threads *= TG_MAX(lin->global[i], 1) * TG_MAX(lin->local[i], 1);
 }
 
-/* The first kernel that was made for a program says how it is written. */
+/* Returns the first kernel that was made for a program. Only that kernel has the source and the opts.
+ * NULL: it is not known. */
 static const KernelFacts *made_for(const Inside *in, const CachedProgram *prog) {
   uint64_t at;
   const PlanFacts *f =
@@ -241,7 +244,7 @@ void inside_made(TgContext *ctx, const Plan *p, double us) {
   PlanFacts *f = facts_of(ctx, p);
   if (!f) return;
   f->made_us = us;
-  if (p->dev->remote) return; /* another rank compiles it, and has its memory */
+  if (p->dev->remote) return; /* another rank compiles it and has its memory */
   for (int k = 0; k < f->nkernel; k++) {
     KernelFacts *kf = &f->kernel[k];
     kf->prog = p->prog[k];
@@ -290,12 +293,12 @@ static bool written(TgContext *ctx, const char *path, const Str *text) {
   struct stat s;
   bool file = ctx->os->fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
   ok = (ctx->os->close(fd) == 0) & ok;
-  if (!ok && file) ctx->os->unlink(path); /* half of it would be read as all */
+  if (!ok && file) ctx->os->unlink(path); /* half of the text could be taken for all of it */
   return ok;
 }
 
-/* At the end of the context: to the file of TG_EXPLAIN, or of several contexts to file, file.2, ..; and to
- * graphs.json in the folder of TG_VIZ. */
+/* At the end of the context, writes to the file of TG_EXPLAIN, or to graphs.json in the folder of TG_VIZ.
+ * If the file exists, as with several contexts, file.2, file.3, .. is used. */
 static void file_told(TgContext *ctx, const char *name, bool json) {
   Str text;
   char path[320];

@@ -1,5 +1,5 @@
-/* inside.h: what is known of a context's kernels when all is done: inside.c collects it, causes.c looks for what
- * is slow, explain.c tells it. */
+/* inside.h: what is known of a context's kernels at the end. inside.c collects it, causes.c looks for what
+ * is slow, and explain.c writes it. */
 #ifndef TG_INSIDE_H
 #define TG_INSIDE_H
 #include "engine/engine.h"
@@ -7,19 +7,20 @@
 enum { MOST_LOOPS = 8, KERNEL_BITS = 24 };
 
 typedef struct KernelFacts {
-  char *name, *origin, *opts, *source; /* of the context's memory */
+  char *name, *origin, *opts, *source; /* in the context's memory */
   const CachedProgram *prog;
-  double est_us, us; /* us: of all runs, as measured */
+  double est_us, us; /* us: measured, of all runs */
   int64_t flops, runs;
-  int64_t read, written; /* bytes of the memories that it reads and writes, each once */
+  int64_t read, written; /* bytes of the memories that it reads and writes, each memory counted once */
   int nloop, threads;
   int64_t loop[MOST_LOOPS];
-  bool reduces, computes, f64; /* computes: it does more than move elements; f64: it calculates in it */
-  bool crossed;                /* memory that it reads and memory that it writes lie along different axes */
-  bool plainer;                /* the opts chosen first could not be lowered */
+  bool reduces, computes, f64; /* computes: it does more than move elements; f64: it computes in f64 */
+  /* a memory that it reads and the memory that it writes are contiguous along different loops */
+  bool crossed;
+  bool plainer; /* the opts chosen first could not be lowered */
   int narg;
   int64_t *arg; /* as SchedKernel.arg */
-  int record;   /* number of its passes' file (k003.json); -1: none */
+  int record;   /* number of the file of its passes (k003.json); -1: none */
 } KernelFacts;
 
 typedef struct BufferFacts {
@@ -28,15 +29,15 @@ typedef struct BufferFacts {
 } BufferFacts;
 
 typedef struct PlanFacts {
-  size_t at;                   /* in Inside.plans */
-  uint64_t number, ops, sizes; /* ops: a hash of what is computed; sizes: that and the sizes */
+  size_t at;                   /* index in Inside.plans */
+  uint64_t number, ops, sizes; /* ops: a hash of what is computed; sizes: a hash of that and the sizes */
   const char *device;
   int cores;
-  int nkernel, nbuffer, record; /* record: s000.json */
+  int nkernel, nbuffer, record; /* record: number of the schedule's file (s000.json) */
   KernelFacts *kernel;
   BufferFacts *buffer;
-  int64_t *peak; /* bytes of temporaries that live while kernel k runs */
-  char *fusion;  /* the decisions, with both costs, a line each */
+  int64_t *peak; /* bytes of temporaries and results that live while kernel k runs */
+  char *fusion;  /* the fusion decisions, one per line, with both costs */
   int64_t runs;
   double made_us;
 } PlanFacts;
@@ -47,32 +48,35 @@ typedef struct LaunchFacts {
   double begin_us, us;
 } LaunchFacts;
 
-/* What of a copy's time (by TG_LINKS) kernels hide, and behind which: the first, and how many follow. */
+/* How much of a copy's time (by TG_LINKS) is hidden by kernels that run beside it: the first such kernel,
+ * and how many there are. */
 typedef struct Behind {
   double us, hidden_us;
   uint64_t plan;
   int kernel, kernels;
 } Behind;
 
-/* exchanges.c: one in a graph, or copies of one size between two devices */
+/* An exchange in a graph, or all copies of one size between two devices (exchanges.c). */
 typedef struct ExchangeFacts {
-  Ops op, sum;     /* sum 0: it adds nothing up */
-  const char *way; /* "ring"; "": there is one alone */
-  const char *of;  /* whose gradient it is part of; NULL: not known */
-  int steps;       /* messages one after another */
+  Ops op, sum;     /* sum 0: nothing is added up */
+  const char *way; /* algorithm, as "ring"; "": there is only one */
+  const char *of;  /* the parameter whose gradient it is part of; NULL: not known */
+  int steps;       /* consecutive messages */
   uint64_t devices;
   int64_t nbytes;                 /* of the value */
-  int64_t alike;                  /* such exchanges, in a row that tells of several */
-  int64_t planned, planned_bytes; /* its copies */
-  int64_t copies, flown;          /* that were made; of these, beside kernels */
+  int64_t alike;                  /* number of such exchanges, in a row for several */
+  int64_t planned, planned_bytes; /* number and bytes of its copies */
+  int64_t copies, flown;          /* copies that were made; those that ran beside kernels */
   double sends_us[MOST_DEVICES];  /* by device, by TG_LINKS */
-  double us;                      /* of the host, as measured, for those that were not */
-  double flown_us, hidden_us;     /* of copies beside kernels, by TG_LINKS */
-  Behind behind;                  /* of the copy with most kernels */
+  /* measured time of the host for the copies that did not run beside kernels */
+  double us;
+  double flown_us, hidden_us; /* of the copies beside kernels, by TG_LINKS */
+  Behind behind;              /* of the copy beside the most kernels */
 } ExchangeFacts;
 
-/* of: of an exchange's node, or a copy's, by hash: its number in at, from 1 on. named: what is added up, by the
- * hash of the first device's -> whose gradient it is. more: those without room */
+/* of: hash of the node of an exchange or of a copy -> its number in `at`, counted from 1. named: hash of
+ * the first device's part of what is added up -> the parameter whose gradient it is. more: exchanges for
+ * which there was no room. */
 typedef struct Exchanges {
   Vec(ExchangeFacts) at;
   Map of, named;
@@ -83,16 +87,16 @@ enum { MOST_LAUNCHES = 20000 };
 
 struct Inside {
   Vec(PlanFacts *) plans;
-  Map numbered; /* PlanFacts by number */
-  Map written;  /* of a program the kernel that it was first written for: number << KERNEL_BITS | kernel */
-  uint64_t fallbacks; /* PassEnv.fallbacks, of the kernels that were seen */
+  Map numbered; /* number -> PlanFacts */
+  Map written;  /* program -> the kernel that it was first written for: number << KERNEL_BITS | kernel */
+  uint64_t fallbacks; /* PassEnv.fallbacks, after the kernels that were seen */
   int64_t reads, read_bytes, copies, copied_bytes;
   double copied_us;
-  Vec(LaunchFacts) launches; /* the first of them, in their order */
+  Vec(LaunchFacts) launches; /* the first launches, in order */
   double begun;
 };
 
-/* A cause of slowness: time that it may cost, as a text. */
+/* A cause of slowness: the time that it may cost, and a text. */
 typedef struct Cause {
   const char *kind;
   double us;
@@ -101,12 +105,13 @@ typedef struct Cause {
 
 enum { MOST_CAUSES = 16 };
 
-PlanFacts *facts_numbered(const Inside *in, uint64_t number); /* NULL: none */
-/* At most MOST_CAUSES, the dearest first. */
+PlanFacts *facts_numbered(const Inside *in, uint64_t number); /* NULL: there is none */
+/* Finds at most MOST_CAUSES causes, most expensive first. Returns their number. */
 int causes_find(const Inside *in, Cause *out);
 const char *bytes_text(int64_t n, char room[24]); /* "1.5 KiB" */
 void exchanges_text(const TgContext *ctx, const Inside *in, Str *out);
 void exchanges_json(const TgContext *ctx, const Inside *in, Str *out);
-bool explain_text(TgContext *ctx, const Inside *in, const char *kernel, Str *out); /* false: no such kernel */
+/* false: there is no such kernel */
+bool explain_text(TgContext *ctx, const Inside *in, const char *kernel, Str *out);
 void explain_json(const TgContext *ctx, const Inside *in, Str *out);
 #endif

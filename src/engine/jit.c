@@ -1,8 +1,8 @@
-/* jit.c: capture and replay. In: a function on tensors. Out: the list of its plans with their buffers; a
- * replay runs the list with the inputs' buffers, and new ones for the outputs, in place of the captured ones.
- * A captured buffer is an input, an output, a result that only the list needs (then the list has memory of
- * its own for it), or state: memory that was there before, or that the function assigned to. State is pinned:
- * it stays while the capture lives. */
+/* jit.c: capture and replay. In: a function on tensors. Out: the list of its plans with their buffers. A
+ * replay runs the list, with the inputs' buffers and new output buffers in place of the captured ones. A
+ * captured buffer is one of four: an input; an output; a result that only the list needs, for which the
+ * list has its own memory; or state, which is memory that existed before or that the function assigned to.
+ * State is pinned, so it stays as long as the capture. */
 #include "engine/graph_copy.h"
 #include "engine/jit.h"
 #include "tensor/front.h"
@@ -57,7 +57,7 @@ void capture_stored(TgContext *ctx, Buffer *b) {
   if (!vec_push(&ctx->mem, &c->stored, b) || !hold(ctx, b)) c->failed = true;
 }
 
-/* ---- life */
+/* ---- creating and freeing */
 static void capture_free(TgContext *ctx, Capture *c) {
   let_go(ctx, c);
   for (size_t i = 0; i < c->steps.len; i++) {
@@ -90,7 +90,7 @@ static void given_free(TgContext *ctx, Given *g, int n) {
   mem_free(&ctx->mem, g);
 }
 
-/* What it captured, or was made of, goes. */
+/* Frees what j captured or was loaded from. */
 static void jit_clear(TgJit *j) {
   TgContext *ctx = j->ctx;
   for (size_t i = 0; i < j->pinned.len; i++)
@@ -155,7 +155,7 @@ void tg_jit_free(TgJit *j) {
   mem_free(&ctx->mem, j);
 }
 
-/* ---- what fn asks of the context */
+/* ---- settings of the context that fn depends on */
 static uint64_t trained_now(const TgJit *j) {
   uint64_t hash = 0;
   for (size_t i = 0; i < j->pinned.len; i++)
@@ -163,7 +163,8 @@ static uint64_t trained_now(const TgJit *j) {
   return hash;
 }
 
-/* fn would make another graph now: tg_dropout drops or not, or a weight is trained that was not. */
+/* Whether fn would build another graph now: tg_dropout drops elements or not, or other weights are
+ * trained. */
 static bool other_graph(TgJit *j) {
   const TgContext *ctx = j->ctx;
   bool other = j->training != ctx->training;
@@ -174,8 +175,8 @@ static bool other_graph(TgJit *j) {
 }
 
 /* ---- the function */
-/* Stores that wait are run: before fn, which must not take them for its own; after it, since nothing later
- * may be what they wait for. */
+/* Runs the stores that wait. This is done before fn, which must not take them for its own, and after fn,
+ * because nothing later may have to wait for them. */
 TgStatus jit_stores_flushed(TgContext *ctx) {
   while (ctx->waiting.len) {
     size_t n = ctx->waiting.len;
@@ -190,7 +191,8 @@ TgStatus jit_stores_flushed(TgContext *ctx) {
   return TG_OK;
 }
 
-/* Equal values of variables would be one memory. */
+/* Whether an output has this value already. Two outputs with equal values of variables would share one
+ * memory. */
 static bool holds(TgTensor *const *out, int n, const UOp *value) {
   for (int i = 0; i < n; i++)
     if (out[i]->uop == value) return true;
@@ -209,7 +211,7 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
     if (dims_symbolic(out[i]->uop->shape) && on_several(out[i]->uop))
       return error_set(&ctx->err, TG_ERR_SHAPE, "jit: output %d, on %s, has a symbolic size, shape %s", i,
                        tg_device(out[i]), SHAPE_OF(out[i]));
-    UOp *value = out[i]->uop; /* in memory of its own */
+    UOp *value = out[i]->uop; /* each output needs memory of its own */
     if (value->op != OPS_CONTIGUOUS) value = uop_alu1(ctx->store, OPS_CONTIGUOUS, value);
     while (value && value->symbolic && holds(out, i, value))
       value = uop_alu1(ctx->store, OPS_CONTIGUOUS, value);
@@ -222,7 +224,7 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
   return s;
 }
 
-/* The first call; notes which of its inputs fn assigns to. */
+/* Makes the first call, and notes which of its inputs fn assigns to. */
 static TgStatus first_call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
   uint64_t *counts;
@@ -240,7 +242,8 @@ static bool is_result(const Capture *c, const Buffer *b) {
   return false;
 }
 
-/* What stands in one place of a step: an input or output to be put in, memory of the list, or state. */
+/* Decides what a place of a step holds: an input or output to be filled in by each run, memory of the
+ * list, or state. */
 static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out, Map *own) {
   TgContext *ctx = j->ctx;
   Buffer *b = *at;
@@ -280,8 +283,7 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
   return true;
 }
 
-/* A copy of an old version is a step only if one of the steps reads it; else it was kept for somebody
- * outside. */
+/* Drops copies of old versions that no step reads: they were kept for somebody outside. */
 static void drop_copies(Capture *c) {
   size_t n = 0;
   for (size_t i = 0; i < c->steps.len; i++) {
@@ -297,7 +299,8 @@ static void drop_copies(Capture *c) {
   c->steps.len = n;
 }
 
-/* Keys are drawn again in the order in which the function drew them. */
+/* Sorts the keys in the order in which the function drew them, because replays draw them in the same
+ * order. */
 static void sort_draws(TgJit *j) {
   for (size_t i = 1; i < j->draws.len; i++)
     for (size_t k = i; k > 0 && j->draws.at[k - 1]->made > j->draws.at[k]->made; k--) {
@@ -307,8 +310,8 @@ static void sort_draws(TgJit *j) {
     }
 }
 
-/* Every memory of the steps becomes an input, an output, memory of the capture's own or one that stays. What
- * is written comes after all that is read: is_result looks at it. */
+/* Makes every memory of the steps an input, an output, memory of the capture's own or state. Places that
+ * are written are settled after those that are read, because is_result looks at them. */
 static TgStatus memories_settled(TgJit *j, Buffer **b) {
   TgContext *ctx = j->ctx;
   Map own;
@@ -331,7 +334,7 @@ static TgStatus memories_settled(TgJit *j, Buffer **b) {
   return ctx->err.status ? ctx->err.status : error_no_memory(&ctx->err, "jit");
 }
 
-/* fn is called, and what is computed meanwhile is recorded. b: memory of the inputs. */
+/* Calls fn, and records what is computed meanwhile. b: the memories of the inputs. */
 static TgStatus call_recorded(TgJit *j, TgTensor **whole, int nin, TgTensor **out, int nout, Buffer **b) {
   TgContext *ctx = j->ctx;
   ctx->capture_first = ctx->buffers_made;
@@ -347,8 +350,8 @@ static TgStatus call_recorded(TgJit *j, TgTensor **whole, int nin, TgTensor **ou
   return s || !j->c.failed ? s : error_no_memory(&ctx->err, "jit");
 }
 
-/* fn is called on a new version of everything, so that what it builds is found nowhere, computed before: it
- * is computed in the capture, each time. */
+/* Captures a call of fn. All memories get a new version first. So nothing that fn builds is known as
+ * already computed, and the capture contains all of its computation. */
 static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
   size_t n = (size_t)(nin + nout) + 1;
@@ -379,7 +382,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
 }
 
 /* ---- replay */
-/* The keys of draws are state that each replay writes, from the host. */
+/* Draws the keys anew. They are state that each replay writes from the host. */
 static TgStatus drawn_again(TgJit *j) {
   TgContext *ctx = j->ctx;
   TgStatus s = engine_before_stores(ctx, j->draws.at, j->draws.len);
@@ -402,11 +405,11 @@ static TgStatus step_copied(TgContext *ctx, const Step *s) {
 typedef struct Steps {
   TgContext *ctx;
   Flight *flight;
-  PlanRun *run; /* room for all */
+  PlanRun *run; /* room for all plans */
 } Steps;
 
-/* Plans that follow one another on a device are replayed as one graph; where copies go beside them, kernel by
- * kernel. */
+/* Runs n plans. Plans that follow one another on a device are replayed as one graph. If copies run beside
+ * them, they run kernel by kernel instead. */
 static TgStatus plans_run(Steps *all, Step *s, size_t n) {
   TgContext *ctx = all->ctx;
   TgStatus st = TG_OK;
@@ -429,7 +432,7 @@ static int copy_crosses_ranks(TgContext *ctx, const Step *s) {
   return !s->plan && copy_crosses(device_at(ctx, s->to->device), device_at(ctx, s->from->device));
 }
 
-/* How many of the steps are such copies, all of one kind and none of what another of them brings. */
+/* Returns how many of the first steps are copies of one kind, none of which reads what another one writes. */
 static size_t copies_together(TgContext *ctx, const Step *s, size_t n,
                               int (*kind_of)(TgContext *, const Step *)) {
   size_t k = 0;
@@ -477,9 +480,10 @@ static TgStatus steps_run(TgContext *ctx, Step *s, size_t n, Buffer *const *stor
   return st;
 }
 
-/* Everything that can be refused is looked at before a step runs: what is stored to would be half written.
- * Nothing runs where the capture turns out to be stale: fn reads an expression of what it assigns to, which
- * this input is for the first time, or this input is state. */
+/* Replays the capture. Everything that can be refused is checked before the first step runs, because
+ * otherwise memories could be left half written. Nothing runs if the capture turns out to be stale. This
+ * happens if fn assigns to an input which is, for the first time, memory that an older expression is read
+ * from, or if an input is state of the capture. */
 static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgContext *ctx = j->ctx;
   size_t nstored = 0, most = j->c.stored.len + j->input_stored.len, n = (size_t)(j->nin + j->nout) + 1;

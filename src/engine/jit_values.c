@@ -1,6 +1,5 @@
-/* jit_values.c: what a captured function is given, and what it gives. In: handles. Out: their memories, each
- * part of a tensor on several devices by itself, in the order of the handles; and what a later input must be
- * like. */
+/* jit_values.c: what a captured function takes and returns. In: handles. Out: their memories, in the order
+ * of the handles, one for each part of a tensor on several devices; and what later inputs must look like. */
 #include "engine/jit.h"
 #include "tensor/front.h"
 #include <string.h>
@@ -35,8 +34,8 @@ static Want want_of(TgTensor *t) {
   return w;
 }
 
-/* The memory of part p of t, which is realized, and what it is; a value of variables has no handles of its
- * parts. NULL: recorded. */
+/* Returns the memory of part p of t, which is realized, and describes it in *want. An expression of
+ * variables on several devices has no handles for its parts, so one is made. NULL: an error was recorded. */
 static Buffer *part_value(TgTensor *t, int p, Want *want) {
   TgContext *ctx = t->ctx;
   TgTensor *of = t->part ? t->part[p] : t, *own = NULL;
@@ -99,7 +98,7 @@ TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **w
   return s;
 }
 
-/* A gradient that was left in a copy is the input's. */
+/* A gradient that was computed for a copy belongs to the input. */
 static void gradient_moved(TgTensor *to, TgTensor *from) {
   if (!from->grad) return;
   if (to->grad) to->grad->grad_of = NULL;
@@ -117,7 +116,7 @@ void inputs_done(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole)
   mem_free(&ctx->mem, whole);
 }
 
-/* How often what t holds was stored to, or is to be. */
+/* How many stores to t's memory have run or wait to run. */
 static uint64_t stores_of(const TgTensor *t) {
   uint64_t n = t->memory ? t->memory->version + (t->memory->store != NULL) : 0;
   for (int i = 0; i < t->nparts; i++)
@@ -152,7 +151,7 @@ TgStatus inputs_memories(TgContext *ctx, TgTensor *const *whole, int nin, Buffer
   return TG_OK;
 }
 
-/* Lists for n tensors of so many parts. */
+/* Makes lists for n tensors with `parts` parts in all. */
 static TgStatus lists_made(TgJit *j, int n, int parts, Given **given, Want **want) {
   *given = given_new(j->ctx, n);
   *want = mem_alloc(&j->ctx->mem, ((size_t)parts + 1) * sizeof **want);
@@ -181,7 +180,7 @@ static UOp *part_as(TgContext *ctx, const Want *w, bool cleared, Buffer **b) {
   return u;
 }
 
-/* Memory for an input or output, b of each part. NULL: out of memory. */
+/* Makes memory for an input or output, with b[p] for part p. NULL: out of memory. */
 static TgTensor *memory_as(TgContext *ctx, const Given *g, const Want *want, bool cleared, Buffer **b) {
   UOp *part[MOST_DEVICES];
   int n = g->at.n;
@@ -192,8 +191,9 @@ static TgTensor *memory_as(TgContext *ctx, const Given *g, const Want *want, boo
   return t && (n == 1 || shard_parts(t, all, true)) ? t : NULL;
 }
 
-/* What fn assigns to is the caller's memory. All else is captured in a copy, *whole: fn may know the same
- * memory by another handle, which stays what it is when the input is another one. */
+/* Replaces an input by a copy, in which it is captured. An input that fn assigns to stays the caller's
+ * memory. Any other input is copied because fn may know the same memory by another handle, which must keep
+ * its value when the input is another memory. */
 static TgStatus input_copied(TgJit *j, const Given *g, const Want *want, TgTensor **whole, Buffer **b) {
   TgContext *ctx = j->ctx;
   Buffer *from[MOST_DEVICES];
@@ -220,7 +220,7 @@ TgStatus inputs_copied(TgJit *j, TgTensor *const *in, TgTensor **whole, Buffer *
   return s;
 }
 
-/* An input is split as it was when it was captured. */
+/* Checks that an input is split over devices as it was when it was captured. */
 static TgStatus split_checked(TgContext *ctx, int i, TgTensor *t, const Given *g) {
   Given now;
   if (!given_of(t, &now)) return ctx->err.status;
@@ -257,7 +257,7 @@ TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
 }
 
 /* ---- inputs that are stored to */
-/* The input that memory k of the list is of. */
+/* Returns the input that memory k of the list belongs to. */
 static int given_at(const TgJit *j, int k) {
   int i = 0;
   for (; i < j->ngiven && k >= j->given[i].at.n; i++)
@@ -273,8 +273,8 @@ TgStatus input_whole(const TgJit *j, int k, TgTensor *const *in, TgTensor *const
   return TG_OK;
 }
 
-/* Of an input that fn did not assign to when it was called first, and does now, a copy was captured: the
- * input gets what that holds, and fn is called anew. */
+/* Handles an input that fn assigns to now but did not in its first call, so that a copy of it was
+ * captured. The input gets the contents of the copy, and fn will be captured anew. */
 static TgStatus copy_stored(TgJit *j, int of, TgTensor *in, TgTensor *copy) {
   j->stale = true;
   j->assigned |= UINT64_C(1) << (of & 63);

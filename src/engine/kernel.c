@@ -1,6 +1,6 @@
-/* kernel.c: a kernel of the user's. In: its graph as text, and the tensors that its PARAMs stand for. Out:
- * what it stores, in those tensors. It is checked as a graph of ours is, and on a device that does not look
- * at accesses each one is guarded; it then goes the way of every kernel, as a plan of one. */
+/* kernel.c: a kernel that the user writes. In: its graph as text, and the tensors that its PARAMs stand
+ * for. Out: what it stores, in those tensors. It is checked like any other graph. On a device that does
+ * not check accesses, each access is guarded. It then runs as a plan with one kernel. */
 #include "engine/engine.h"
 #include "tensor/front.h"
 #include "tensor/multi.h"
@@ -15,7 +15,7 @@ typedef struct Slots {
   bool *written;
 } Slots;
 
-/* every PARAM is an argument, of its dtype and size; which ones are stored to */
+/* Checks that every PARAM is an argument with its dtype and size, and notes which arguments are stored to. */
 static bool slots_check(Slots *s, const UOpVec *nodes) {
   TgContext *ctx = s->ctx;
   for (size_t i = 0; i < nodes->len; i++) {
@@ -45,8 +45,8 @@ static bool slots_check(Slots *s, const UOpVec *nodes) {
   return true;
 }
 
-/* The address of t's first element. A strided view is copied to contiguous memory first, which is right for
- * an argument that is only read. */
+/* Returns the address of t's first element. A strided view is first copied to contiguous memory, which is
+ * correct for an argument that is only read. */
 static void *element_at(TgContext *ctx, TgTensor *t, Buffer **memory) {
   int64_t start;
   UOp *u = value_in_memory(ctx, t);
@@ -58,7 +58,8 @@ static void *element_at(TgContext *ctx, TgTensor *t, Buffer **memory) {
   return (char *)(*memory)->data + (size_t)start * dtype_size((*memory)->dtype);
 }
 
-/* What is written becomes a whole buffer of its own; a written buffer is given once. */
+/* Makes the arguments ready. A tensor that is written must be a whole buffer of its own, and no other
+ * argument may share its memory. */
 static TgStatus slots_ready(Slots *s, void **bufs) {
   TgContext *ctx = s->ctx;
   Buffer **b = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *b);
@@ -81,7 +82,7 @@ static TgStatus slots_ready(Slots *s, void **bufs) {
   return ctx->err.status;
 }
 
-/* The one kernel graph that the text is, without accesses outside its tensors; NULL: recorded. */
+/* Reads the text as one kernel graph whose accesses fit the tensors. NULL: an error was recorded. */
 static UOp *kernel_read(TgContext *ctx, const char *text, UOpText *t, UOpStore *st, Slots *s, void **bufs) {
   SpecError bad = {0};
   UOpVec nodes = {0};
@@ -98,7 +99,7 @@ static UOp *kernel_read(TgContext *ctx, const char *text, UOpText *t, UOpStore *
   return ok ? t->roots.at[0] : NULL;
 }
 
-/* The kernel as a plan of its own, run once. */
+/* Runs the kernel once, as a plan of its own. */
 static bool kernel_alone(TgContext *ctx, Device *d, UOpStore *st, UOp *kernel, int narg, void **bufs) {
   CachedProgram *prog = NULL;
   Plan p = {.sched = {.nkernel = 1, .store = st, .kernel = &(SchedKernel){.ast = kernel, .narg = narg}},
@@ -113,7 +114,8 @@ static bool kernel_alone(TgContext *ctx, Device *d, UOpStore *st, UOp *kernel, i
   return ok;
 }
 
-/* What still needs the old contents of a tensor that is written is computed before the kernel runs. */
+/* Runs a kernel. If something still needs the old contents of a tensor that is written, they are kept
+ * before the kernel runs. */
 static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
   UOpText t = {.mem = &ctx->mem};
   UOp *kernel = NULL;

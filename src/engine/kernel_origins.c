@@ -1,6 +1,7 @@
-/* kernel_origins.c: which operations a kernel computes, as text: "matmul (net.c:12), relu (net.c:12)". In: the
- * copy of a graph, and what handles and the context's table say of its nodes (tensor/origin.c). Out: a text
- * per kernel of the plan. Nodes that nobody named are part of what reads them; parts.c tells that. */
+/* kernel_origins.c: which operations a kernel computes, as text: "matmul (net.c:12), relu (net.c:12)". In:
+ * the copy of a graph, and what handles and the context's table tell of its nodes (tensor/origin.c). Out:
+ * a text for each kernel of the plan. A node without a name counts as part of the node that reads it
+ * (parts.c). */
 #include "engine/graph_copy.h"
 #include <string.h>
 
@@ -8,10 +9,10 @@ enum { MOST_NAMED = 8 };
 
 struct KernelOrigins {
   Parts *parts;
-  UOpVec copy; /* the nodes that have an origin, as they are in the copy .. */
+  UOpVec copy; /* the nodes that have an origin, in the copy */
   Vec(Origin) of;
-  TgContext *ctx; /* of the record: .. */
-  Map at;         /* .. node -> number + 1 of its origin */
+  TgContext *ctx; /* for the record of passes */
+  Map at;         /* for the record: node -> number + 1 of its origin */
   Str text;
 };
 
@@ -28,13 +29,13 @@ static void origins_end(TgContext *ctx, KernelOrigins *o) {
   mem_free(&ctx->mem, o);
 }
 
-/* node -> the first of its handles that says something */
+/* Maps each node to the oldest of its handles that has an origin. */
 static bool handles_mapped(TgContext *ctx, Map *handle) {
   bool ok = true;
   for (size_t i = 0; i <= ctx->scopes.len && ok; i++)
     for (TgTensor *t = i < ctx->scopes.len ? ctx->scopes.at[i].tensors : ctx->kept; t && ok; t = t->next)
       if (t->origin || t->path)
-        ok = map_put_ptr(handle, (uintptr_t)t->uop, t); /* the last listed is oldest */
+        ok = map_put_ptr(handle, (uintptr_t)t->uop, t); /* the oldest handle is listed last */
   return ok;
 }
 
@@ -108,7 +109,7 @@ char *kernel_origin_asked(TgContext *ctx, const Plan *p, int k) {
   return ctx->passes.origin ? text_of(ctx, ctx->passes.origin_to, p, k) : NULL;
 }
 
-/* Of each kernel that was made, once. */
+/* Prints the origin of each kernel, once. */
 static void origins_say(TgContext *ctx, const Plan *p) {
   for (int k = 0; k < p->sched.nkernel; k++)
     if (p->prog && p->prog[k] && *kernel_origin(p, k))

@@ -1,6 +1,6 @@
-/* launch.c: plans run. In: plans with the memories that they read and write. Out: launches given to the
- * device, one by one, or, for what is replayed, as one graph whose arguments alone change. Nothing here waits
- * for the device but to tell the time. */
+/* launch.c: runs plans. In: plans with the memories that they read and write. Out: launches that are given
+ * to the device one by one, or, for a replay, as one graph of which only the arguments change. Nothing
+ * here waits for the device, except to measure time. */
 #include "engine/jit.h"
 #include "uop/dims.h"
 #include <string.h>
@@ -15,7 +15,8 @@ TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
 }
 
 /* ---- arguments */
-/* The program of kernel k, and what it is given beside the arguments that the plan knows. */
+/* The program of kernel k. A prepacked program takes copies as arguments besides those that the plan
+ * knows. */
 static const CachedProgram *program_of(const PlanRun *run, int k) {
   const Prepacked *own = run->prepacked ? &run->prepacked[k] : NULL;
   return own && own->run ? own->run : run->plan->prog[k];
@@ -25,7 +26,7 @@ static int arguments_of(const PlanRun *run, int k) {
   return run->plan->sched.kernel[k].narg + program_of(run, k)->packed.n;
 }
 
-/* The values of a program's variables, in units of the VAR nodes. */
+/* Reads the values of a program's variables, in units of the VAR nodes. */
 static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
   for (int i = 0; i < p->nvar; i++) {
     const DimVar *v = dims_var_at(ctx->dims, p->var[i]);
@@ -37,7 +38,7 @@ static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
   return TG_OK;
 }
 
-/* What a launch is given: room for the pointers and variables of the largest kernel. */
+/* The arguments of a launch: room for the pointers and variables of the largest kernel. */
 typedef struct LaunchRoom {
   void *bufs_small[32], **bufs;
   int64_t vars_small[16], *vars;
@@ -79,7 +80,7 @@ static TgStatus args_set(TgContext *ctx, const PlanRun *run, const SchedKernel *
   return TG_OK;
 }
 
-/* Kernel k of a plan with its arguments, which stand in r. */
+/* Describes the launch of kernel k of a plan. Its arguments are in r. */
 static TgStatus launch_get(TgContext *ctx, const PlanRun *run, int k, const LaunchRoom *r, Launch *out) {
   const SchedKernel *sk = &run->plan->sched.kernel[k];
   const CachedProgram *prog = program_of(run, k);
@@ -101,7 +102,7 @@ const Launch *packing_of(const Prepacked *p, void **bufs, int narg, Launch *out)
   return out;
 }
 
-/* Makes the copies that kernels keep, if they were never made or an argument has a new version. */
+/* Makes the prepacked copies that were never made, or one of whose sources has a new version. */
 static TgStatus packed(TgContext *ctx, const PlanRun *run, const LaunchRoom *r) {
   Device *d = run->plan->dev;
   TgStatus st = TG_OK;
@@ -117,7 +118,8 @@ static TgStatus packed(TgContext *ctx, const PlanRun *run, const LaunchRoom *r) 
 }
 
 /* ---- time */
-/* Of a device with a queue: from the first launch that nobody has waited for to the last. */
+/* On a device with a queue, time is measured from the first launch that nobody has waited for yet to the
+ * last one. */
 static TgStatus time_begins(Device *d) {
   if (!(d->backend->has & HAS_QUEUE) || d->timing) return TG_OK;
   d->timing = true;
@@ -152,7 +154,7 @@ static bool launches_timed(const TgContext *ctx) {
   return ctx->env.debug >= 2 || ctx->launched || ctx->profile || ctx->inside;
 }
 
-/* One launch, and where somebody asks its time, as the device tells it. */
+/* Launches a kernel, and measures its time on the device if somebody asks for it. */
 static TgStatus kernel_launch(TgContext *ctx, const PlanRun *run, int k, const LaunchRoom *r) {
   Device *d = run->plan->dev;
   Event *begin = NULL, *end = NULL;
@@ -178,7 +180,8 @@ static void run_counted(TgContext *ctx, const Plan *p) {
     ctx->counters.flops += (uint64_t)p->sched.kernel[k].flops;
 }
 
-/* The memories that the kernels of another rank's plan take are in use from here on, as they are there. */
+/* Makes ready the memories that a plan of another rank's device takes, so that they count as in use here
+ * as they do there. */
 static TgStatus remote_run(TgContext *ctx, const PlanRun *run) {
   TgStatus st = TG_OK;
   for (int k = 0; k < run->plan->remote; k++) {
@@ -190,8 +193,8 @@ static TgStatus remote_run(TgContext *ctx, const PlanRun *run) {
   return st;
 }
 
-/* Variables are looked up before anything runs, and again by each kernel: an error may not leave half a plan
- * run. */
+/* Runs a plan. Its variables and arguments are looked up before the first kernel runs, and again for each
+ * kernel, because an error must not leave a plan half run. */
 TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
   Plan *p = run->plan;
   LaunchRoom room;
@@ -201,7 +204,7 @@ TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
   if (!st) st = context_cancelled(ctx);
   for (int k = 0; k < p->sched.nkernel && !st; k++)
     st = vars_get(ctx, program_of(run, k), room.vars);
-  for (int k = 0; k < p->sched.nkernel && !st; k++) /* no store of a plan is done unless all can be */
+  for (int k = 0; k < p->sched.nkernel && !st; k++) /* no kernel may store unless all can run */
     st = args_set(ctx, run, &p->sched.kernel[k], room.bufs);
   if (!st) st = packed(ctx, run, &room);
   double begin = time_now_s();
@@ -223,7 +226,7 @@ TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
 struct Replay {
   Device *dev;
   LaunchGraph *graph;
-  Launch *launch; /* n of them, as the graph has them; their arguments stand in bufs and vars */
+  Launch *launch; /* the n launches of the graph; their arguments are in bufs and vars */
   int n;
   void **bufs;
   int64_t *vars;
@@ -236,7 +239,7 @@ void replay_free(TgContext *ctx, Replay *r) {
   mem_free(&ctx->mem, r);
 }
 
-/* Room for the arguments of all launches; NULL: out of memory. */
+/* Makes room for the arguments of all launches. Returns NULL if out of memory. */
 static Replay *replay_new(TgContext *ctx, const PlanRun *run, size_t n) {
   size_t nlaunch = 0, nbuf = 0, nvar = 0;
   for (size_t i = 0; i < n; i++)
@@ -257,7 +260,7 @@ static Replay *replay_new(TgContext *ctx, const PlanRun *run, size_t n) {
   return NULL;
 }
 
-/* Launch i is to have what `now` has; room for the arguments begins at bufs and vars. */
+/* Makes launch i like `now`, whose arguments are copied to bufs and vars. */
 static TgStatus launch_updated(Replay *r, int i, const Launch *now, void **bufs, int64_t *vars) {
   Launch *had = &r->launch[i];
   size_t bufs_size = (size_t)now->nbuf * sizeof *bufs, vars_size = (size_t)now->nvar * sizeof *vars;
@@ -271,7 +274,7 @@ static TgStatus launch_updated(Replay *r, int i, const Launch *now, void **bufs,
   return r->graph ? r->dev->backend->graph_update(r->dev, r->graph, i, had) : TG_OK;
 }
 
-/* All arguments are looked at, and what changed is told to the graph, before anything runs. */
+/* Updates all arguments, and passes those that changed to the graph, before anything runs. */
 static TgStatus replay_updated(TgContext *ctx, Replay *r, const PlanRun *run, size_t n,
                                const LaunchRoom *room) {
   void **bufs = r->bufs;
@@ -293,7 +296,7 @@ TgStatus replay_run(TgContext *ctx, Replay **made, const PlanRun *run, size_t n)
   LaunchRoom room;
   Device *d = run->plan->dev;
   TgStatus st = TG_OK;
-  for (size_t i = 0; i < n && launches_timed(ctx); i++) /* each launch with its time */
+  for (size_t i = 0; i < n && launches_timed(ctx); i++) /* each launch is timed */
     if ((st = plan_run(ctx, &run[i])) || i + 1 == n) return st;
   if (!*made && !(*made = replay_new(ctx, run, n))) return error_no_memory(&ctx->err, "jit");
   st = launch_room(ctx, run, n, &room);

@@ -1,21 +1,22 @@
-/* older.c: expressions that a function reads and did not make. In: the handles that live when it is called
- * for the first time. Out: what was drawn for those that it read, computed once, for its capture to read;
- * and when a capture is not right any more. The one key fact: a memory that an expression was made of has a
- * new version before a capture. So what the capture computes of memory as it is now is found nowhere, and
- * an expression of before is known by its older versions.
+/* older.c: expressions that a function reads and did not make. In: the handles that exist when the
+ * function is called for the first time. Out: the drawn values among what it read, computed once so that
+ * its capture can read them; and a notice when the capture is not right any more. The key fact: before a
+ * capture, every memory gets a new version. So nothing that the capture computes from current memory is
+ * known as already computed, and an expression from before the call is recognised by the older versions
+ * that it is made of.
  *
- * Such an expression has one value, and memory does not. The capture computes it from the memories where
- * its values lie (or reads it where somebody computed it), and is right until one of them is stored to:
- * then the function is captured anew. So it is where a handle that was read gets another value, because it
- * is assigned to or replaced, and where a handle that is memory becomes other memory. What is made of
- * memory or of constants stays in the kernels: a decoded weight, a mask. */
+ * Such an expression has a fixed value, but memory does not. The capture computes the expression from the
+ * memories that hold its operands, or reads it where it was computed. This is right until one of these
+ * memories is stored to; then the function is captured anew. The same happens if a handle that was read
+ * gets another value, because it is assigned to or replaced, and if a handle that is memory becomes other
+ * memory. What is computed from memory or constants stays in the kernels: a decoded weight, a mask. */
 #include "engine/graph_copy.h"
 #include "engine/jit.h"
 #include "uop/dims.h"
 
-/* What is known of a node while the function is called for the first time. IS_OLDER: a handle of before is
- * it. WAS_READ: what the function makes is computed from it. WAS_READ_BELOW: one of before is, that was
- * read. */
+/* What is known of a node while the function is called for the first time. IS_OLDER: it is the node of a
+ * handle from before the call. WAS_READ: something that the function makes is computed from it.
+ * WAS_READ_BELOW: an older expression that was read is computed from it. */
 enum { IS_OLDER = 1, WAS_READ = 2, WAS_READ_BELOW = 4 };
 
 static bool note(Map *nodes, const UOp *u, uint64_t what) {
@@ -33,9 +34,10 @@ bool older_begin(TgContext *ctx, Map *older) {
   return ok;
 }
 
-/* Notes the nodes that are read to compute these, down to memory; not to what somebody computed before,
- * because the function makes that anew. Below an expression of before there may be others: the function may
- * have made the upper one again, of a lower one. */
+/* Notes the nodes that the nodes in `todo` are computed from, down to memory. The walk does not stop at a
+ * node that was computed before, because the function computes it anew. It continues below an older
+ * expression, where there may be more of them: the function may have built the upper expression again from
+ * a lower one. */
 static bool read_of(TgContext *ctx, UOpVec *todo, uint64_t as) {
   UOpVec older = {0};
   bool ok = true;
@@ -54,7 +56,7 @@ static bool read_of(TgContext *ctx, UOpVec *todo, uint64_t as) {
   return ok;
 }
 
-/* What was said to be computed before it goes with whatever is asked for. */
+/* Pending values are computed together with whatever is asked for, so they are read too. */
 bool older_read(TgContext *ctx, TgTensor *const *t, size_t n) {
   UOpVec todo = {0};
   bool ok = true;
@@ -73,7 +75,8 @@ bool older_stored(TgContext *ctx, UOp *value) {
   return ok && read_of(ctx, &todo, WAS_READ);
 }
 
-/* Puts into `keep` what was drawn for these handles: the largest expressions of it that have no variable. */
+/* Puts into `keep` the largest expressions below these handles that depend on random draws and on no
+ * variable. */
 static bool put_drawn(TgContext *ctx, TgTensor *const *t, size_t n, UOpVec *keep) {
   UOpVec order = {0}, roots = {0};
   Map draws;
@@ -102,8 +105,8 @@ static bool put_drawn(TgContext *ctx, TgTensor *const *t, size_t n, UOpVec *keep
   return ok;
 }
 
-/* What was drawn is kept, in memory of the function's own. What is computed of memory alone is computed
- * again: it may be a weight that its kernels decode. */
+/* Keeps values that were drawn, in memory of the function's own. What is computed from memory alone is
+ * computed again, because it may be a weight that the kernels decode. */
 static bool values_kept(TgJit *j, TgTensor *const *read, size_t n) {
   TgContext *ctx = j->ctx;
   UOpVec keep = {0};
@@ -137,7 +140,7 @@ TgStatus older_end(TgJit *j, Map *older, TgStatus s) {
   return s ? s : ctx->err.status;
 }
 
-/* ---- the memories that they are read from */
+/* ---- the memories that older expressions are read from */
 static bool stays(TgJit *j, Buffer *b) {
   if (b->fixed && buffers_have(j->fixed.at, j->fixed.len, b)) return true;
   if (!vec_push(&j->ctx->mem, &j->fixed, b)) return false;
@@ -167,14 +170,15 @@ void older_overwritten(TgContext *ctx, const Buffer *b) {
     if (buffers_have(j->fixed.at, j->fixed.len, b)) begins_anew(j);
 }
 
-/* ---- their handles */
+/* ---- the handles of older expressions */
 void older_memories(TgJit *j) {
   for (size_t i = 0; i < j->pinned.len; i++)
     for (TgTensor *t = j->pinned.at[i]->places; t; t = t->next_place)
       t->captured = true;
 }
 
-/* The function may give a handle that it made in its first call another value in a later one. */
+/* Whether the function read this expression. A handle that the function made in its first call does not
+ * count while it runs, because the function may give the handle another value. */
 static bool has(const TgJit *j, const UOp *expression) {
   bool is = false;
   for (size_t i = 0; i < j->expressions.len; i++)
@@ -191,7 +195,8 @@ void older_changes(TgContext *ctx, const TgTensor *t) {
     if (t->memory ? reads(j, t->memory) : has(j, t->uop)) begins_anew(j);
 }
 
-/* A function that was only called so far will be captured with the memory as state. */
+/* Adds the memories that t has become to those that the capture reads. Returns false if out of memory. A
+ * function that was not captured yet does not need this, because its capture will have them as state. */
 static bool is_memory_now(TgJit *j, const TgTensor *t) {
   bool ok = !t->memory || stays(j, t->memory);
   for (int i = 0; i < t->nparts; i++)

@@ -1,5 +1,5 @@
-/* open.c: contexts. In: options, the environment. Out: a context with a device and an engine, or with the
- * error that says why not; and what closing one gives back. */
+/* open.c: contexts. In: options, the environment. Out: a context with a device and an engine, or with an
+ * error that says why it has none; and the freeing of a context. */
 #define _GNU_SOURCE
 #include "engine/engine.h"
 #include "base/os.h"
@@ -28,12 +28,13 @@ static const EngineCalls calls = {
     .value_stored = older_stored,
 };
 
-/* only what TG_TRACE asked for */
+/* Prints what TG_TRACE asked for. */
 static void say(void *to, const char *text) { context_say(to, "%s", text); }
 
 TgContext *tg_open(const TgOpenOptions *options) {
   TgOpenOptions o;
-  (void)tg_options_read(NULL, "open", "TgOpenOptions", &o, sizeof o, options); /* context_open refuses it */
+  /* context_open reports errors in the options */
+  (void)tg_options_read(NULL, "open", "TgOpenOptions", &o, sizeof o, options);
   TgMem mem = {0};
   const TgAllocator *a = o.allocator;
   bool whole = a && a->allocate && a->reallocate && a->release;
@@ -46,11 +47,11 @@ TgContext *tg_open(const TgOpenOptions *options) {
   return context_open(options, &tg_os_default, mem);
 }
 
-/* A folder of the context's own in the one of TG_VIZ: c0, c1, .. */
+/* Makes a folder for the context in the folder of TG_VIZ: c0, c1, .. */
 static void record_folder(TgContext *ctx) {
   char path[sizeof ctx->env.viz];
   int n = -1;
-  ctx->os->mkdir(ctx->env.viz, 0777); /* there already, or what follows fails */
+  ctx->os->mkdir(ctx->env.viz, 0777); /* it may exist; any other failure shows below */
   for (int i = 0; n < 0 && i < 1000; i++) {
     int length = snprintf(path, sizeof path, "%s/c%d", ctx->env.viz, i);
     if (length < (int)sizeof path && !ctx->os->mkdir(path, 0777)) n = i;
@@ -61,8 +62,7 @@ static void record_folder(TgContext *ctx) {
   memcpy(ctx->passes.record_dir, ctx->env.viz, sizeof ctx->env.viz);
 }
 
-/* A context with an error in it is still one, which must be closed; NULL only where there is no memory for
- * one. */
+/* Returns a context even if it has an error; it must be closed. NULL: out of memory. */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem) {
   TgOpenOptions o;
   TgContext *ctx = context_new(os, mem);

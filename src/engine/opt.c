@@ -1,6 +1,6 @@
-/* opt.c: the compiler on text: tg_opt. In: a graph or a program as TG_DUMP writes it. Out: the same after one
- * pass, or after all that is left to do; as text or as source. What does not fit the pass is refused by
- * spec.c before the pass sees it. */
+/* opt.c: the compiler on text: tg_opt. In: a graph or a program as TG_DUMP writes it. Out: the same after
+ * one pass, or after all remaining passes, as text or as source. A text that does not fit the pass is
+ * refused by spec.c before the pass sees it. */
 #include "engine/engine.h"
 #include "runtime/emulators.h"
 #include "tensor/front.h"
@@ -18,10 +18,11 @@ typedef struct Job {
   TgContext *ctx;
   TgOptOptions o;
   UOpText text;
-  UOpStore *st;               /* holds what the text says; the schedule may take it */
-  DimTable *dims;             /* the variables of the text */
-  const Renderer *ren, *emit; /* what is lowered for; what is written, NULL: text */
-  bool kind, costs;           /* only say what the text is, or what lists of opts cost a kernel */
+  UOpStore *st;   /* holds what the text describes; the schedule may take it over */
+  DimTable *dims; /* the variables of the text */
+  /* ren: the renderer to lower for; emit: the renderer to write with, NULL: text */
+  const Renderer *ren, *emit;
+  bool kind, costs; /* only report what the text is; only report what lists of opts cost */
   Arena arena;
   Str *out;
 } Job;
@@ -71,7 +72,8 @@ static bool lower(Job *j, UOp *ast, UOpStore *st) {
   return ok;
 }
 
-/* A function needs exactly the graph that the pass before it makes; a matcher takes nodes as they come. */
+/* Whether a pass can take the text. A function needs exactly the graph that the pass before it makes; a
+ * matcher takes any nodes. */
 static bool takes(Job *j, const Pass *p) {
   const UOpVec *r = &j->text.roots;
   GraphKind kind = p == codegen_passes ? GRAPH_KERNEL : p[-1].makes;
@@ -85,17 +87,18 @@ static bool takes(Job *j, const Pass *p) {
   return misfit(j, p->name, kind, &bad);
 }
 
-/* What the dump says of the kernel beside its graph; a list that is asked for goes before the dump's. */
+/* Reads the rest of the kernel's state from the dump. A list of opts in the options replaces the dump's. */
 static bool kernel_state(Job *j, Kernel *k, const char *text) {
   const Emulators *e = emulators();
   return !e || !e->kernel_read || e->kernel_read(k, text, !j->o.opts);
 }
 
-static bool some_passes(Job *j, const char *text, const Pass *first, const Pass *p) { /* p: the last */
+/* Runs the passes from `first` to p. */
+static bool some_passes(Job *j, const char *text, const Pass *first, const Pass *p) {
   TgMem *m = &j->ctx->mem;
   if (!takes(j, first)) return false;
   CodegenOptions co = codegen_options(j->ctx, job_device(j), j->ren, j->o.opts);
-  co.passes = NULL; /* what a matcher is given may be a part of a graph: it is not checked as a whole */
+  co.passes = NULL; /* a matcher may be given only a part of a graph, which is not checked as a whole */
   Linear lin = {0};
   Str more;
   str_init(&more, m);
@@ -118,7 +121,7 @@ static bool some_passes(Job *j, const char *text, const Pass *first, const Pass 
     str_free(&k.opts), vec_free(m, &k.list);
     if (ok)
       j->text.roots.at[i] = k.sink;
-    else /* unless the pass has said why: the first error stays */
+    else /* an error of the pass itself stays, because the first error is kept */
       error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' cannot do it", p->name);
   }
   if (ok && !lin.n && j->emit)
@@ -135,9 +138,9 @@ static bool some_passes(Job *j, const char *text, const Pass *first, const Pass 
   return ok;
 }
 
-enum { BEFORE_STAGES = 2 }; /* passes of the scheduler that take a tensor graph */
+enum { BEFORE_STAGES = 2 }; /* number of scheduler passes that take a tensor graph */
 
-/* From a pass that takes stages: they are read from the text. */
+/* Whether the first pass takes stages. If so, sets up *so to read them from the text. */
 static bool takes_stages(Job *j, const Pass *first, const char *text, SchedOptions *so) {
   so->first = first ? first->name : NULL;
   if (!first || first < schedule_passes + BEFORE_STAGES) return false;
@@ -147,7 +150,7 @@ static bool takes_stages(Job *j, const Pass *first, const char *text, SchedOptio
   return true;
 }
 
-/* A tensor graph, or the stages of one: to the pass asked for, or all the way. */
+/* Schedules a tensor graph, or the stages of one, up to the pass asked for or all the way to programs. */
 static bool schedule(Job *j, const Pass *first, const char *text) {
   TgMem *m = &j->ctx->mem;
   SpecError bad;
@@ -236,7 +239,7 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   if (o.emit && strcmp(o.emit, "uops") && !j.kind && !j.costs) {
     j.emit = renderer_named(o.emit);
     bool c = j.emit == &renderer_c && (j.ren == &renderer_amx || j.ren == &renderer_dot);
-    j.ren = j.emit = c ? j.ren : j.emit; /* C for the machine that it plans for */
+    j.ren = j.emit = c ? j.ren : j.emit; /* C for the machine that the device plans for */
     TG_REQUIRE(ctx, j.emit, TG_ERR_VALUE, "opt: emit '%s': it is uops, c, cuda, metal, costs or kind",
                o.emit);
   }

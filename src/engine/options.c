@@ -1,9 +1,9 @@
-/* options.c: what schedule and codegen are told, made in one place: tg_realize, tg_opt and what renders
- * kernels plan alike. */
+/* options.c: the options of schedule and codegen, made in one place, so that tg_realize, tg_opt and
+ * renderers plan alike. */
 #include "engine/engine.h"
 #include "uop/matrix.h"
 
-/* The device's own machine, or, for the text of another language, the one that is written down for that. */
+/* The device's own machine, or for text in another language the machine defined for that language. */
 static const Target *target_of(const Device *dev, const Renderer *ren) {
   bool own = dev && (!ren || ren == dev->backend->renderer);
   return own ? &dev->target : ren ? ren->target : &target_planned;
@@ -11,17 +11,16 @@ static const Target *target_of(const Device *dev, const Renderer *ren) {
 
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren) {
   const Target *t = target_of(dev, ren);
-  bool invariant = ctx->env.invariant && t->warp <= 1; /* what codegen can do for CPUs */
-  bool apart = invariant && !*ctx->env.skip;
+  bool invariant = ctx->env.invariant && t->warp <= 1; /* codegen can keep this order only on CPUs */
   return (SchedOptions){.most_stages = ctx->env.fuse ? 0 : 1,
                         .invariant = invariant,
                         .target = t,
                         .align = ren ? ren->vec_align : 1,
                         .passes = &ctx->passes,
-                        .skip = apart ? "nest reductions,nest again,partial sums" : ctx->env.skip};
+                        .skip = invariant && !*ctx->env.skip ? "partial sums" : ctx->env.skip};
 }
 
-/* The matrix units that would take bits from f32. */
+/* The matrix units that would drop bits of an f32, as a set of bits. */
 static uint32_t matrices_narrowed(void) {
   uint32_t rows = 0;
   for (int i = 0; i < MATRIX_COUNT; i++)

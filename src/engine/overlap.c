@@ -1,32 +1,34 @@
-/* overlap.c: exchanges of a captured list behind its kernels. In: plans, and the copies that follow them,
- * between ranks or between devices that copy beside their launches. Out: the same copies, of which each goes
- * out when the kernel that made its bytes has run; what comes in is awaited by the first kernel that takes
- * it: by the host, or, of GPUs, by the device's queue. No bit depends on it.
+/* overlap.c: runs the exchanges of a captured list beside its kernels. In: plans, and the copies that
+ * follow them, between ranks or between devices that can copy beside their launches. Out: the same copies.
+ * Each one begins when the kernel that made its bytes has run. What comes in is awaited by the first
+ * kernel that reads it: by the host, or, on GPUs, by the device's queue. The results do not depend on it
+ * in any bit.
  *
- * Every rank knows all plans, so all have one order of the copies: by how many kernels their sender has
- * given by then. Copies of GPUs that stand at the same place of it are one group of NCCL's. A rank gives
- * its share of the groups in this order, each when it has given as many kernels itself, to one queue. It
- * gives it behind those kernels, so the group waits for who made its bytes and for who used where they go.
- * No two groups can wait for each other: put each rank's kernels, in its order, before the group that
- * follows them and behind the one that they follow. In this order of all that the ranks do everything
- * waits only for what stands before it: a group for kernels given earlier, a kernel for groups given
- * earlier, either for the one before it in its queue. So the first that is not done can go on. The same
- * holds for the hosts, which before a group wait for its heads alone: these find ranks that ended, failed
- * or run another program before a byte moves. */
+ * Every rank knows all plans, so all ranks agree on one order of the copies: by the number of kernels that
+ * their sender has given before. Copies of GPUs at the same place of this order are one group of NCCL's. A
+ * rank gives its share of the groups to one queue, in this order, each when it has given that many kernels
+ * itself. The group is queued after those kernels, so it waits for the kernels that made its bytes and for
+ * those that used its destination. No two groups can wait for each other. To see this, sort everything
+ * that the ranks do: place each rank's kernels, in their order, before the group that follows them and
+ * after the group that they follow. In this order everything waits only for earlier things: a group for
+ * kernels given earlier, a kernel for groups given earlier, and each of them for its predecessor in its
+ * queue. So the first thing that is not done can always proceed. The same holds for the hosts, which wait
+ * before a group only for its heads. From the heads they learn of ranks that ended, failed or run another
+ * program before a byte moves. */
 #include "engine/inside.h"
 #include "engine/jit.h"
 #include "runtime/comm.h"
 #include "tensor/context.h"
 
-/* after: the moment, of the process that has the sender, when the bytes are there. e: of copies by the
- * host */
+/* after: the moment, in the process that has the sender, when the bytes are ready. e: for copies by the
+ * host. */
 typedef struct Leaving {
   const Step *copy;
   int64_t after;
   Exchange e;
 } Leaving;
 
-/* done: what b's device waits for; NULL: p is awaited by the host */
+/* done: the event that b's device waits for; NULL: the host waits for p. */
 typedef struct Moving {
   const Buffer *b;
   const void *p;
@@ -41,16 +43,16 @@ typedef struct Owned {
 
 struct Flight {
   TgContext *ctx;
-  Buffer *const *stored; /* what the list stores to, and was there before */
+  Buffer *const *stored; /* memories from before the capture that its steps store to */
   size_t nstored;
-  bool by_host;         /* as all copies at hand go */
-  Vec(Leaving) leaving; /* in the order in which they go */
-  size_t gone;          /* of them */
-  const Step *plans;    /* at hand */
-  int64_t given[2];     /* the last moment of them: of devices without a rank, of this rank's */
-  Vec(Moving) moving;   /* what may be on its way */
+  bool by_host;         /* the way of all current copies */
+  Vec(Leaving) leaving; /* in the order in which they begin */
+  size_t gone;          /* number of them that have begun */
+  const Step *plans;    /* the current plans */
+  int64_t given[2];     /* the last moment of devices without a rank, and of this rank's devices */
+  Vec(Moving) moving;   /* what may still be moving */
   Vec(Owned) events;
-  Event *begun[MOST_DEVICES]; /* before the plans at hand, of each device that copies come to */
+  Event *begun[MOST_DEVICES]; /* for each device that receives copies: an event before the current plans */
 };
 
 static Device *device_of(const TgContext *ctx, const Buffer *b) { return device_at(ctx, b->device); }
@@ -59,7 +61,8 @@ static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMOR
 
 static size_t bytes_of(const Step *s) { return (size_t)s->to->nelem * dtype_size(s->to->dtype); }
 
-/* Between two devices of this process, each with a queue of copies. */
+/* Whether a copy between two devices of this process can run beside launches, in the queue of copies that
+ * each of them has. */
 static bool flies_beside(TgContext *ctx, const Step *s) {
   enum { WORD = 4 };
 
@@ -81,9 +84,10 @@ int copy_flies(TgContext *ctx, const Step *s) {
   return reached && !ctx->comm->transport->heads_only ? FLIES_BY_HOST : FLIES_NOT;
 }
 
-/* ---- when they go */
-/* When d's process has given k kernels of plan i: of its plans before this one the number counts, as how many
- * kernels they have it alone knows. */
+/* ---- when copies begin */
+/* Returns the moment at which d's process has given k kernels of plan i: the number of its earlier plans
+ * in the upper bits, k in the lower 32. Earlier plans count only by their number, because only that
+ * process knows how many kernels they have. */
 static int64_t moment(const Step *plans, size_t i, const Device *d, int k) {
   int64_t before = 0;
   while (i-- > 0)
@@ -91,8 +95,8 @@ static int64_t moment(const Step *plans, size_t i, const Device *d, int k) {
   return before << 32 | k;
 }
 
-/* How many of its kernels the step has given when b is there; memory that was there before is ready after the
- * last; 0: the step has nothing to do with it. */
+/* Returns how many of its kernels the step has given when b is ready. Memory that the plan did not make is
+ * ready after the last kernel (INT32_MAX). 0: the step does not use b. */
 static int kernels_until(const Step *s, const Buffer *b) {
   for (size_t t = 0; t < s->ntemp; t++)
     if (s->temp[t] == b) return s->plan->sched.temp[t].made + 1;
@@ -111,7 +115,7 @@ static Leaving leaving_of(const TgContext *ctx, const Step *plans, size_t n, con
   return l;
 }
 
-/* By insertion: they come nearly sorted. */
+/* Adds a copy in order. Insertion is fast because the copies come nearly sorted. */
 static bool leaves(Flight *f, Leaving l) {
   if (!vec_push(&f->ctx->mem, &f->leaving, l)) return false;
   size_t i = f->leaving.len - 1;
@@ -121,9 +125,10 @@ static bool leaves(Flight *f, Leaving l) {
   return true;
 }
 
-/* ---- for tg_explain: what kernels hide of them, by estimates: a device sends one after the other */
-/* The kernels of a copy's sender that are given before it goes: their time, that of all, and how many
- * follow. */
+/* ---- for tg_explain: how much of the copies kernels hide, by estimates. A device sends one copy after
+ * another. */
+/* Returns the time of the sender's kernels that are given before the copy begins. *all: the time of all
+ * its kernels. *b: the first kernel after the copy begins, and how many there are. */
 static double kernels_us(const TgContext *ctx, const Step *plans, size_t n, const Leaving *l, Behind *b,
                          double *all) {
   const Device *d = device_of(ctx, l->copy->from);
@@ -158,7 +163,7 @@ static void flight_told(Flight *f, const Step *plans, size_t n) {
 
 static TgStatus no_memory(TgContext *ctx) { return error_no_memory(&ctx->err, "jit"); }
 
-/* ---- going */
+/* ---- beginning copies */
 static TgStatus posted(Flight *f, const Leaving *l, bool out) {
   TgContext *ctx = f->ctx;
   const Step *s = l->copy;
@@ -173,7 +178,8 @@ static TgStatus posted(Flight *f, const Leaving *l, bool out) {
   return st;
 }
 
-/* n copies are done when `done` is, which is freed with the flight. s: what making it says. */
+/* Notes that n copies are done when `done` is, which is freed with the flight. s: the status of making the
+ * event. */
 static TgStatus moves(Flight *f, Device *d, Event *done, TgStatus s, const Leaving *l, size_t n) {
   bool room = vec_push(&f->ctx->mem, &f->events, ((Owned){d, done}));
   if (!room) d->backend->event_free(d, done);
@@ -185,8 +191,9 @@ static TgStatus moves(Flight *f, Device *d, Event *done, TgStatus s, const Leavi
   return s || room ? s : no_memory(f->ctx);
 }
 
-/* Of GPUs: by NCCL, into the group that goes next, or, in one process, by the sender's queue of copies:
- * when what it was given so far is done, and what the receiver was before these plans. */
+/* Begins a copy between GPUs: by NCCL, in the group that is given next; or, in one process, in the
+ * sender's queue of copies. It then waits for what the sender was given so far and for what the receiver
+ * was given before these plans. */
 static TgStatus posted_beside(Flight *f, const Leaving *l) {
   TgContext *ctx = f->ctx;
   const Step *c = l->copy;
@@ -207,7 +214,7 @@ static TgStatus posted_beside(Flight *f, const Leaving *l) {
   return s;
 }
 
-/* n copies that stand at one place of the order. */
+/* Begins n copies at one place of the order. */
 static TgStatus gone_together(Flight *f, const Leaving *l, size_t n) {
   TgContext *ctx = f->ctx;
   TgStatus s = TG_OK;
@@ -226,7 +233,7 @@ static TgStatus gone_together(Flight *f, const Leaving *l, size_t n) {
   return own ? moves(f, own, done, s, l, n) : s;
 }
 
-/* Those whose bytes are there. */
+/* Begins the copies whose bytes are ready. */
 static TgStatus gone_now(Flight *f) {
   TgStatus s = TG_OK;
   while (!s && f->gone < f->leaving.len) {
@@ -254,7 +261,7 @@ static TgStatus moved(Flight *f, const Moving *m) {
   return m->done ? d->backend->event_wait(d, m->done) : awaited(f, m->p);
 }
 
-/* Memory that was there before the list ran, and that it stores to. */
+/* Whether b is memory from before the list ran that the list stores to. */
 static bool is_stored(const Flight *f, const Buffer *b) {
   for (size_t i = 0; i < f->nstored; i++)
     if (f->stored[i] == b) return true;
@@ -263,8 +270,8 @@ static bool is_stored(const Flight *f, const Buffer *b) {
 
 typedef enum Use { READS, MAY_STORE, WRITES } Use;
 
-/* What comes to b is there; where b is written, or may be as the list stores to it, what went of it is
- * gone. */
+/* Waits for copies into b. If b is written, or may be because the list stores to it, also waits for copies
+ * out of b. */
 static TgStatus buffer_awaited(Flight *f, const Buffer *b, Use use) {
   TgStatus s = TG_OK;
   for (size_t i = 0; b && i < f->moving.len && !s;) {
@@ -324,7 +331,7 @@ TgStatus flight_begin(Flight *f, const Step *plans, size_t nplan, const Step *co
       s = d->backend->event_record(d, &f->begun[d->index]);
     begun |= 1ull << d->index;
     if (f->by_host) l->e = comm_begin(ctx->comm, from->device, to->device, bytes_of(l->copy));
-    if (!s) s = buffer_awaited(f, from, READS); /* a copy of what has come */
+    if (!s) s = buffer_awaited(f, from, READS); /* the copy may forward what another copy brought */
     if (!s && f->by_host && !d->remote) s = posted(f, l, false);
   }
   for (size_t r = 0; ctx->comm && r < (size_t)ctx->comm->size && f->by_host;
@@ -343,7 +350,7 @@ TgStatus flight_left(Flight *f) {
 
 bool flight_waits(const Flight *f) { return f->moving.len || f->gone < f->leaving.len; }
 
-/* ---- beside kernels */
+/* ---- called around kernels */
 TgStatus flight_before(Flight *f, const PlanRun *run, int k) {
   const SchedKernel *sk = &run->plan->sched.kernel[k];
   TgStatus s = TG_OK;

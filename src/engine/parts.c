@@ -1,20 +1,20 @@
-/* parts.c: which launches compute what. In: the copy of a graph, tensors on the way to its roots (parts), and
- * later the plan. Out: for each kernel the parts that it computes. Nodes are known by their ids in the copy,
- * which are the same for all graphs of one key, so a plan from the cache is understood too. */
+/* parts.c: which launches compute what. In: the copy of a graph, tensors below its roots (parts), and
+ * later the plan. Out: for each kernel, the parts that it computes. Nodes are identified by their ids in
+ * the copy. These are the same for all graphs with one key, so this works for a plan from the cache too. */
 #include "engine/graph_copy.h"
 #include "tensor/front.h"
 
 enum { NOBODY = INT32_MAX };
 
-/* first, src: the sources of node i are src[first[i]] .. src[first[i + 1] - 1]. owner: the part that a node
- * is counted to. ends: it ends a loop nest of some kernel, which others read. */
+/* first, src: the sources of node i are src[first[i]] .. src[first[i + 1] - 1]. owner: the part that a
+ * node counts to. ends: the node ends a loop nest of some kernel, and other nests read it. */
 struct Parts {
   TgMem *mem;
   size_t nnode, nparts;
   uint32_t *first, *src, *seen, *stack;
   int *owner, *found;
   uint32_t stamp;
-  bool *ends, *in, *moves; /* moves: a node that renames elements */
+  bool *ends, *in, *moves; /* moves: the node only moves elements */
   bool ends_known;
 };
 
@@ -43,9 +43,10 @@ static bool parts_room(Parts *ps, size_t nedges) {
          ps->in;
 }
 
-/* Numbers alone are nobody's: one 0 stands for all. So they are not listed. */
+/* Lists the sources of all nodes. A node that is computed from constants alone belongs to no part, because
+ * one constant is shared by all parts. Such nodes are not listed. */
 static void sources_listed(Parts *ps, const UOpVec *order) {
-  bool *reads = ps->ends; /* lent: it is computed from memory */
+  bool *reads = ps->ends; /* borrowed here: the node is computed from memory */
   for (size_t k = 0; k < order->len; k++) {
     const UOp *u = order->at[k];
     reads[u->id] = u->op == OPS_BUFFER;
@@ -66,16 +67,17 @@ static void sources_listed(Parts *ps, const UOpVec *order) {
   memset(reads, 0, ps->nnode * sizeof *reads);
 }
 
-/* The copy of a part's value: where the graph reached it. */
+/* Returns the copy of a part's value, if the graph reached it. */
 static UOp *copy_of(Graph *g, const TgTensor *t) {
   UOp *u = value_of_node(g->ctx, t->uop);
   const GraphNode *n = u ? graph_node(g, u) : NULL;
   return n ? n->to : NULL;
 }
 
-/* Readers come before what they read, so a node's owner is settled when its sources are told. */
+/* Sets the owners. Readers are visited before what they read, so the owner of a node is final when it is
+ * passed on to its sources. */
 static void owners_set(Parts *ps, const UOpVec *order, UOp *const *part) {
-  bool *is_part = ps->ends; /* lent */
+  bool *is_part = ps->ends; /* borrowed here */
   for (size_t i = 0; i < ps->nnode; i++)
     ps->owner[i] = NOBODY;
   for (size_t i = 0; i < ps->nparts; i++) {
@@ -141,7 +143,7 @@ static void ends_marked(Parts *ps, const Plan *p) {
   ps->ends_known = true;
 }
 
-/* From where the kernel's loop nests end down to where others end. */
+/* Walks from the ends of the kernel's loop nests down to the ends of other nests. */
 const int *parts_of(Parts *ps, const Plan *p, int k, int *n) {
   const SchedKernel *sk = &p->sched.kernel[k];
   size_t deep = 0;

@@ -1,11 +1,11 @@
 /* prepacked.c: copies that a captured function keeps. In: its steps, and which memories no step stores to.
- * Out: for each kernel that copies these for itself (codegen/prepack.c) a program that has the copies as
- * arguments, one that makes them, and memory for them. They are made before the first replay, and again when
- * somebody assigned to what they are made of. */
+ * Out: for each kernel that copies such memories for itself (codegen/prepack.c), a program that takes the
+ * copies as arguments, a program that makes them, and memory for them. The copies are made before the
+ * first replay, and again after somebody assigned to a memory that they are made of. */
 #include "engine/jit.h"
 #include <string.h>
 
-/* State of a function: the memories that a replay reads, and those of them that it changes itself. */
+/* State of a function: the memories that a replay reads, and those that it changes itself. */
 typedef struct State {
   Map read, changed;
 } State;
@@ -22,8 +22,8 @@ static bool state_of(TgJit *j, State *s) {
          all_put(&s->changed, j->c.stored.at, j->c.stored.len);
 }
 
-/* Memory whose contents change by tg_assign alone, which makes a new version. The owner of borrowed memory, or
- * of a file that can be written, may change it at any time. */
+/* Whether only tg_assign, which makes a new version, changes the contents of b. The owner of borrowed
+ * memory, or of a file that can be written, may change it at any time. */
 static bool is_constant(const State *s, Buffer *b) {
   return b && b->filled && (b->read_only || (!b->borrowed && !b->file.at)) && map_get_ptr(&s->read, b) &&
          !map_get_ptr(&s->changed, b);
@@ -107,7 +107,7 @@ static bool packers_listed(TgJit *j, PackerVec *out) {
 
 static void packer_end(TgJit *j, const Packer *a) { prepacked_end(j->ctx, a->s->plan, a->p); }
 
-/* Whether both make the same copies of the same memories, laid out alike. */
+/* Whether two kernels make the same copies of the same memories with the same layout. */
 static bool same_copies(const Packer *a, const Packer *b) {
   const SchedKernel *x = &a->s->plan->sched.kernel[a->k], *y = &b->s->plan->sched.kernel[b->k];
   uint64_t mine = a->p->reads, other = b->p->reads;
@@ -127,7 +127,8 @@ static void same_found(const PackerVec *all) {
         all->at[i].p->same = all->at[k].p;
 }
 
-/* ---- copies in the place of what they are made of: nobody reads that any more, and it was not much smaller */
+/* ---- copies that replace what they are made of: nobody reads the source any more, and it was not much
+ * smaller */
 static bool bytes_add(Map *m, const Buffer *b, uint64_t nbytes) {
   uint64_t v = 0;
   map_get(m, (uint64_t)(uintptr_t)b, &v);
@@ -136,7 +137,7 @@ static bool bytes_add(Map *m, const Buffer *b, uint64_t nbytes) {
 
 static size_t buffer_bytes(const Buffer *b) { return (size_t)b->nelem * dtype_size(b->dtype); }
 
-/* In `read`: what is still read as it lies. */
+/* Notes in `read` the memories that are still read directly. */
 static bool readers_counted(const TgJit *j, Map *read) {
   bool ok = true;
   for (size_t i = 0; ok && i < j->c.steps.len; i++) {
@@ -154,7 +155,8 @@ static bool readers_counted(const TgJit *j, Map *read) {
   return ok;
 }
 
-/* The copies' bytes are those of their sources in the proportion of these. */
+/* Adds to `bytes` the size of a kernel's copies, divided among their sources in proportion to the sizes of
+ * these. */
 static bool copies_counted(const Packer *a, Map *bytes) {
   const SchedKernel *sk = &a->s->plan->sched.kernel[a->k];
   uint64_t reads = a->p->reads;
@@ -186,7 +188,9 @@ static bool replaces(const Packer *a, const Map *read, const Map *bytes) {
   return whole;
 }
 
-/* Kernels that do not are without: until nothing changes, since what one of them reads others may not replace. */
+/* Drops the copies of kernels that do not replace their sources. This is repeated until nothing changes,
+ * because a kernel without copies reads its sources directly, and the copies of other kernels can then not
+ * replace these. */
 static bool replacing_kept(TgJit *j, const PackerVec *all) {
   bool ok = true;
   for (bool changed = true; ok && changed;) {
@@ -208,7 +212,7 @@ static bool replacing_kept(TgJit *j, const PackerVec *all) {
 }
 
 /* ---- memory */
-/* Padding of a copy is never written: it begins as zeros. */
+/* Allocates the copies of a kernel. They begin as zeros, because their padding is never written. */
 static bool memory_made(TgContext *ctx, const Packer *a) {
   Prepacked *p = a->p;
   const Plan *plan = a->s->plan;
@@ -222,7 +226,8 @@ static bool memory_made(TgContext *ctx, const Packer *a) {
   return ok;
 }
 
-/* Without memory for it a kernel makes its copies at each launch, as before. */
+/* Decides which copies are kept, and allocates them. A kernel without memory for them makes its copies at
+ * each launch, as before. */
 static void copies_kept(TgJit *j) {
   TgError had = j->ctx->err;
   PackerVec all = {0};

@@ -1,17 +1,17 @@
-/* profile.c: where the time goes, as a file that Chrome's tracing and Perfetto read. In: TG_PROFILE or
- * tg_profile_start, spans of the host, launches. Out: the Trace Event Format's array of events ("X" complete
- * events, "C" counters, "M" names),
+/* profile.c: where the time is spent, as a file that Chrome's tracing and Perfetto read. In: TG_PROFILE or
+ * tg_profile_start, spans of the host, launches. Out: the array of events of the Trace Event Format ("X"
+ * complete events, "C" counters, "M" names),
  * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMHzjnBOrEKa3nDzeg4
  *
  * Track 1 is the host: realize, schedule, lower, compile, read, copy, send, replay, and what it waits for,
- * one in the other. A copy of an exchange bears its name, "ALLREDUCE ADD, direct, 4 devices, 36.0 KiB:
- * copy", also on the tracks of the devices between which it goes. Track 2 + d is device d, or its queue: a
- * launch each, with its work, the bytes that it may touch, the share of the roof that the planner knows,
- * what it was estimated to take, and where it comes from; between them the device is idle. Below, a track
- * for each thread that shared a launch. None is track 0, which Perfetto merges with the track that has the
- * number of the process. While a profile is made launches go one by one, each waited for, so that each has
- * its own time. A device's own clock may be another than the host's (it is where a device is emulated): a
- * launch then ends when the host has seen its end, and none overlaps the one before. */
+ * nested in one another. A copy of an exchange has the exchange's name, "ALLREDUCE ADD, direct, 4 devices,
+ * 36.0 KiB: copy", also on the tracks of the two devices. Track 2 + d is device d, or its queue. It has
+ * each launch with its operations, the bytes that it may touch, the share of the roof that the planner
+ * knows, its estimated time, and its origin; between launches the device is idle. Below is a track for
+ * each thread that shared a launch. No track has number 0, because Perfetto merges it with the track that
+ * has the number of the process. While a profile is made, each launch is waited for, so that it can be
+ * timed alone. A device's clock may differ from the host's, as that of an emulated device does. So a
+ * launch ends when the host has seen its end, and it does not overlap the launch before it. */
 #define _GNU_SOURCE
 #include "engine/engine.h"
 #include "base/os.h"
@@ -32,9 +32,9 @@ struct Profile {
   double begun; /* time 0 of the file */
   Str text;     /* events that are not written yet */
   bool failed;
-  uint64_t bytes[MOST_DEVICES];    /* what the memory counter of each device last said */
-  double busy_until[MOST_DEVICES]; /* us of the file */
-  int nthread[MOST_DEVICES];       /* tracks of threads that are named */
+  uint64_t bytes[MOST_DEVICES];    /* last value of each device's memory counter */
+  double busy_until[MOST_DEVICES]; /* us since time 0 */
+  int nthread[MOST_DEVICES];       /* number of thread tracks that have a name */
 };
 
 static void flush(TgContext *ctx, Profile *p) {
@@ -57,12 +57,12 @@ static void event_end(TgContext *ctx, Profile *p) {
   if (p->text.len > FLUSH_BYTES) flush(ctx, p);
 }
 
-/* ---- what is told */
+/* ---- events */
 double profile_now(const TgContext *ctx) { return ctx->profile ? time_now_s() : 0; }
 
-/* An event is put into room that is there for the whole of it, piece by piece: printf, or asking for room for
- * each piece, would take most of the time of a profile. */
-enum { EVENT_BYTES = 512 }; /* more than an event has beside its names */
+/* Room for a whole event is reserved first, and the event is then written piece by piece. To use printf,
+ * or to reserve room for each piece, would take most of the time of a profile. */
+enum { EVENT_BYTES = 512 }; /* more than an event takes besides its names */
 
 static char *put(char *at, const char *text) {
   size_t n = strlen(text);
@@ -85,8 +85,7 @@ static char *thousandths_put(char *at, const char *key, int64_t v) {
 
 static int64_t thousandths(double v) { return v > 0 ? (int64_t)(v * 1e3 + 0.5) : 0; }
 
-/* Where it begins and where it ends are rounded, to ns: slices that follow one another do not come to
- * overlap. */
+/* Begin and end of a slice are each rounded to ns, so that consecutive slices do not overlap. */
 static char *slice_begin(Profile *p, const char *name, const char *kind, int track, double at_us, double us) {
   if (!str_reserve(&p->text, strlen(name) + EVENT_BYTES)) return NULL;
   int64_t begin = thousandths(at_us), end = thousandths(at_us + us);
@@ -124,7 +123,8 @@ void profile_span(TgContext *ctx, const char *what, double begin, const char *fo
   slice(ctx, what, "host", HOST_TRACK, file_us(p, begin), (time_now_s() - begin) * 1e6, args);
 }
 
-/* On the track of each of the two devices that this rank has, as well: there they are no kernels. */
+/* A copy is also put on the tracks of those of its two devices that this rank has, where it has a category
+ * other than the kernels'. */
 void profile_copy(TgContext *ctx, double begin, int exchange, const Device *to, const Device *from,
                   size_t nbytes, bool beside) {
   Profile *p = ctx->profile;
@@ -147,7 +147,7 @@ void profile_wait(TgContext *ctx, const char *what, double begin) {
     slice(ctx, what, "wait", HOST_TRACK, file_us(ctx->profile, begin), (time_now_s() - begin) * 1e6, "");
 }
 
-/* Of the memories that a kernel is given. */
+/* Returns the bytes of all memories that a kernel is given. */
 static uint64_t touched(const PlanRun *run, const SchedKernel *sk) {
   const Schedule *s = &run->plan->sched;
   uint64_t n = 0;
@@ -161,7 +161,8 @@ static uint64_t touched(const PlanRun *run, const SchedKernel *sk) {
   return n;
 }
 
-/* The share of its time that the machine, as the planner knows it, needs for the work or for the bytes. */
+/* Returns the percentage of the time that the machine, as the planner knows it, would need for the
+ * operations or for the bytes, whichever takes longer. */
 static double roof_share(const Device *d, double flops, double nbytes, double us) {
   const Target *t = &d->target;
   double compute = target_flops_us(t) * t->cores, memory = t->bytes_us[LEVEL_MEMORY] * t->streams;
@@ -178,13 +179,13 @@ static void name_track(Profile *p, int track, const char *name, const char *more
              track, name, more, last);
 }
 
-/* The parts of a launch by the threads that did them. */
+/* Puts the shares of a launch on the tracks of the threads that did them. */
 static void threads_told(TgContext *ctx, Device *d, const char *name, double begin) {
   Profile *p = ctx->profile;
   ThreadTime t[MOST_THREADS];
   int n = d->backend->threads ? d->backend->threads(d, t, MOST_THREADS) : 0,
       first = FIRST_THREAD * (1 + d->index);
-  for (int i = 1; i < n; i++) /* a thread may have taken shares in another order than they are listed in */
+  for (int i = 1; i < n; i++) /* sort by begin: a thread may have taken its shares in another order */
     for (int j = i; j > 0 && t[j].begin < t[j - 1].begin; j--) {
       ThreadTime later = t[j - 1];
       t[j - 1] = t[j];
@@ -242,7 +243,7 @@ void profile_memory(TgContext *ctx, const Device *d) {
 }
 
 /* ---- beginning and end */
-/* A file of its own: where `path` is there already, path.2, path.3 and so on, unless it may be replaced. */
+/* Opens a new file. If `path` exists, path.2, path.3 and so on are tried, unless it may be replaced. */
 static int file_new(TgContext *ctx, const char *path, bool replace) {
   char other[400];
   int fd = ctx->os->open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (replace ? O_TRUNC : O_EXCL), 0666);

@@ -1,31 +1,31 @@
-/* program.c: a captured function as text. In: its steps. Out: what it is given and gives, the memories that
- * stay, and each step's graph as it was before it was scheduled, in the text form of uop/print.c: so any
- * machine and device can plan and compile it. A plan is found by the bytes of its graph (graph_copy.c), and
- * the graph is made of those again: a capture keeps nothing besides.
+/* program.c: a captured function as text. In: its steps. Out: its inputs and outputs, the memories that last,
+ * and each step's graph as it was before it was scheduled, in the text form of uop/print.c, so that any
+ * machine and device can plan and compile it. A plan is identified by the bytes of its graph (graph_copy.c),
+ * and the graph is made again from these bytes, so a capture need not keep it.
  *
  *   tinygrad program 1
  *   variable "rows" 1 64 1          v0 in the graphs: 1 .. 64, multiples of 1
  *   random 42 1 4096                seed, the device's place among those that draw, its counter
  *   m0 = input f32 (8, 784) "x"     given at each run; names are quoted as in JSON
  *   m1 = output f32 () "loss"       made by each run
- *   m2 = draw 512                   the key of a draw of so many words, u64 (1): drawn anew by each run
- *   m3 = memory f32 (784, 10) "w"   stays between runs: a tensor of that name comes with the text
+ *   m2 = draw 512                   the key of a draw of 512 words, u64 (1): drawn anew by each run
+ *   m3 = memory f32 (784, 10) "w"   lasts between runs: a tensor of this name comes with the text
  *   m4 = scratch f32 80             what one step leaves for another
- *   step m0 m3+16 m2 -> m4 -        memory by BUFFER of the graph, from an element on; then by root: "-" is a
- *   ..                              store, or what another root computes
+ *   step m0 m3+16 m2 -> m4 -        the memory of each BUFFER of the graph, from an element on; then that
+ *   ..                              of each root: "-" is a store, or what another root computes
  *   end
  *   copy m3+16 m4                   all of m4, from element 16 of m3 on
  *
- * A program of several devices is of version 2. It begins with their names, and each memory, draw and step
- * says on which it is; copies go between any two:
+ * A program for several devices has version 2. It begins with their names, and each memory, draw and step
+ * names its device. Copies may be between any two devices:
  *
  *   device "CPU"                    d0
  *   device "CPU:1"                  d1
- *   random d1 42 1 4096             of each device that draws
+ *   random d1 42 1 4096             one for each device that draws
  *   parts 2 axis 0                  the next 2 are parts of one input or output; without an axis each is all
  *   m0 = input d0 f32 (4, 784) "x"
  *   m1 = input d1 f32 (4, 784) "x"
- *   m2 = memory d1 f32 (2) "w"      the same name on two devices: all of one tensor on each
+ *   m2 = memory d1 f32 (2) "w"      the same name on two devices: each has all of one tensor
  *   step d1 m1 m2 -> m4
  */
 #include "engine/graph_copy.h"
@@ -35,19 +35,20 @@
 
 enum { NO_MEMORY = -1 };
 
-/* number: of a Buffer, or of a place in a step that an input or output is put into, its number + 1 */
+/* number: of a Buffer, or of a place in a step that each run fills with an input or output, its number +
+ * 1. */
 typedef struct Writer {
   TgJit *j;
   TgContext *ctx;
   Str head, steps;
   Map number;
-  Map named, taken; /* Buffer -> 1 + where the caller's list has it, part << 32; hashes of names */
+  Map named, taken; /* Buffer -> 1 + index in the caller's list, part << 32; hashes of names */
   const char *const *names;
   TgTensor *const *tensors;
   int count; /* memories so far */
   DimTable *dims;
-  UOpStore *sizes; /* over these */
-  Vec(int) vars;   /* by number in the text: the context's number */
+  UOpStore *sizes; /* sizes over these variables */
+  Vec(int) vars;   /* by number in the text: number in the context */
 } Writer;
 
 static bool refused(Writer *w, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
@@ -80,7 +81,7 @@ static void put_quoted(Str *o, const char *s) {
 
 static bool several(const Writer *w) { return w->j->devices.len > 1; }
 
-/* " d1", where there is a choice */
+/* Writes " d1" if the program has several devices. */
 static void put_device(const Writer *w, Str *o, int device) {
   size_t i = 0;
   while (i < w->j->devices.len && w->j->devices.at[i] != device)
@@ -90,7 +91,7 @@ static void put_device(const Writer *w, Str *o, int device) {
 
 static int var_written(void *writer, int i);
 
-/* Sizes over the text's variables, which are declared before what is made of them. */
+/* Translates sizes to the text's variables. A variable is declared before it is used. */
 static bool sizes_moved(Writer *w, int n, const int64_t *dims, int64_t *out) {
   for (int i = 0; i < n; i++)
     if ((out[i] = dim_moved(w->sizes, w->ctx->store, dims[i], var_written, w)) == DIM_BAD)
@@ -113,7 +114,7 @@ static void put_shaped(Writer *w, const char *kind, int device, DType d, int n, 
   str_put(o, "\n");
 }
 
-/* g: n of them, of which part has the parts, one after another */
+/* Writes n inputs or outputs. part: the parts of all of them, one after another. */
 static bool put_values(Writer *w, const char *kind, const Given *g, int n, const Want *part) {
   for (int i = 0; i < n; i++) {
     char own[32];
@@ -130,7 +131,7 @@ static bool put_values(Writer *w, const char *kind, const Given *g, int n, const
   return true;
 }
 
-/* key is what was declared last */
+/* key: the memory or place that was declared last */
 static bool number_set(Writer *w, const void *key) {
   return map_put(&w->number, (uint64_t)(uintptr_t)key, (uint64_t)w->count) || no_memory(w);
 }
@@ -142,14 +143,14 @@ static bool name_free(const Writer *w, const char *name) {
   return !map_get(&w->taken, name_hash(name), &had);
 }
 
-/* Of t, or of part p of it, which is name i. */
+/* Notes that the memory of t, which is part p of name i, has this name. */
 static bool name_listed(Writer *w, const TgTensor *t, uint64_t i, uint64_t p) {
   uint64_t had, key = (uint64_t)(uintptr_t)t->memory;
   bool known = !t->memory || map_get(&w->named, key, &had);
   return known || map_put(&w->named, key, (i + 1) | p << 32) || no_memory(w);
 }
 
-/* The caller's names, each of the memory that its tensor is a piece of. */
+/* Notes the caller's names, each for the memory that its tensor is a piece of. */
 static bool names_listed(Writer *w, int n) {
   for (int i = 0; i < n; i++) {
     const TgTensor *t = w->tensors[i];
@@ -166,7 +167,7 @@ static bool names_listed(Writer *w, int n) {
   return true;
 }
 
-/* A name of the text's own. NULL: recorded. */
+/* Makes a new name for the text. NULL: an error was recorded. */
 static char *own_name(Writer *w, const char *of, size_t number) {
   char own[MOST_PROGRAM_NAME + 32];
   do
@@ -180,7 +181,8 @@ static char *own_name(Writer *w, const char *of, size_t number) {
   return no_memory(w), NULL;
 }
 
-/* What the caller calls part p of t, its tensor i: where all of it is on each device, the same on each. */
+/* Returns the caller's name for part p of t, its tensor i. If each device has the whole tensor, all of
+ * them have the same name. */
 static char *given_name(Writer *w, const TgTensor *t, size_t i, size_t p) {
   char of[MOST_PROGRAM_NAME + 8];
   bool split = t->part && tg_shard_axis((TgTensor *)t) >= 0;
@@ -189,7 +191,7 @@ static char *given_name(Writer *w, const TgTensor *t, size_t i, size_t p) {
   return name || split ? name : (no_memory(w), NULL);
 }
 
-/* What m is called, and its shape: as the caller says, or by its number. */
+/* Sets the name and shape of m: as the caller gave them, or by its number. */
 static bool memory_named(Writer *w, Memory *m, int64_t nelem) {
   uint64_t i;
   int64_t start;
@@ -209,14 +211,14 @@ static bool memory_named(Writer *w, Memory *m, int64_t nelem) {
   return m->name != NULL;
 }
 
-/* home: the device of the text for what is in a file */
+/* home: the device that the text names for a memory in a file */
 static void put_memory(Writer *w, const Memory *m, int home) {
   bool file = device_facts(w->ctx, m->buffer->device).files_only;
   put_shaped(w, "memory", file ? home : m->buffer->device, m->buffer->dtype, m->n, m->dims, m->name);
 }
 
-/* Of a file that nobody writes, each part that is read is a memory by itself: the rest of the file is none of
- * the program's. */
+/* In a file that nobody writes, each part that is read is a memory by itself, because the rest of the file
+ * does not belong to the program. */
 static uint64_t memory_key(const Buffer *b, size_t offset, int64_t nelem) {
   uint64_t key = (uint64_t)(uintptr_t)b;
   return b->read_only ? hash_mix(hash_mix(key, offset), (uint64_t)nelem) | 1 : key;
@@ -240,7 +242,8 @@ static bool scratch_added(Writer *w, const Buffer *b) {
   return number_set(w, b);
 }
 
-/* Of what was loaded: the memory that holds byte `offset` of b, NO_MEMORY: none. */
+/* For a loaded program: returns the number of the memory that contains byte `offset` of b. NO_MEMORY:
+ * there is none. */
 static int loaded_memory(const Writer *w, const Buffer *b, size_t offset) {
   const TgJit *j = w->j;
   for (size_t i = 0; i < j->memories.len; i++) {
@@ -260,9 +263,9 @@ static bool is_own(const TgJit *j, const Buffer *b) {
   return false;
 }
 
-/* The number of what stands at a place in a step, of which nelem elements of d are used from byte *offset on;
- * new memory is declared. *offset: from where on in that memory. What an input or output is put into holds
- * what the last run left there, and is not looked at. */
+/* Finds the number of what a place in a step holds, of which nelem elements of dtype d are used from byte
+ * *offset on. A new memory is declared. *offset becomes the offset in the declared memory. A place that
+ * each run fills still holds a buffer of the last run, which is not looked at. */
 static bool number_of(Writer *w, Buffer *const *at, DType d, int64_t nelem, int home, int *number,
                       size_t *offset) {
   uint64_t known = 0;
@@ -283,7 +286,7 @@ static bool number_of(Writer *w, Buffer *const *at, DType d, int64_t nelem, int 
   return true;
 }
 
-/* home: the device that takes it, where it is in a file */
+/* home: the device that uses the memory, if it is in a file */
 static bool put_place(Writer *w, Buffer *const *at, size_t offset, DType d, int64_t nelem, int home) {
   int number = NO_MEMORY;
   if (!number_of(w, at, d, nelem, home, &number, &offset)) return false;
@@ -293,7 +296,7 @@ static bool put_place(Writer *w, Buffer *const *at, size_t offset, DType d, int6
 }
 
 /* ---- steps */
-/* The BUFFER of each memory of the graph. */
+/* Finds the BUFFER of each memory of the graph. */
 static bool graph_read(Writer *w, UOpStore *st, const UOpVec *roots, const UOp **buffer, size_t nbuf) {
   UOpVec order = {0};
   bool ok = uop_toposort(st, &w->ctx->mem, roots->at, roots->len, &order);
@@ -320,7 +323,7 @@ static bool put_roots(Writer *w, Step *s) {
   return true;
 }
 
-/* The number in the text of the context's variable i, which is declared where it is met first. */
+/* Returns the number in the text of the context's variable i. It is declared at its first use. */
 static int var_written(void *writer, int i) {
   Writer *w = writer;
   for (size_t k = 0; k < w->vars.len; k++)
@@ -342,8 +345,8 @@ static bool put_graph(Writer *w, Step *s, UOpStore *st, UOpVec *roots, const UOp
   str_put(&w->steps, "step");
   put_device(w, &w->steps, home);
   for (size_t k = 0; k < s->nbuf; k++) {
-    const UOp *b =
-        buffer[k]; /* NULL: of what is left of the graph, once it is simplified, nothing reads it */
+    /* NULL: nothing reads it in what is left of the graph after simplification */
+    const UOp *b = buffer[k];
     const Buffer *whole = s->buf[k].buffer;
     DType d = b ? (DType)b->dtype : whole ? whole->dtype : DT_U8;
     int64_t nelem = b ? b->arg.param.nelem : whole ? whole->nelem : 0;
@@ -376,15 +379,15 @@ static bool put_copy(Writer *w, Step *s) {
   DType d = v ? v->dtype : s->to->dtype;
   int64_t nelem = v ? dims_nelem(w->ctx->store, v->n, v->dims) : s->to->nelem;
   str_put(&w->steps, "copy");
-  int home =
-      s->to ? s->to->device : j->devices.at[0]; /* of what was loaded and never ran: none is in a file */
+  /* `to` is NULL in a loaded program that never ran, whose memories are not in files. */
+  int home = s->to ? s->to->device : j->devices.at[0];
   bool ok = put_place(w, &s->from, s->offset, d, nelem, home) && put_place(w, &s->to, 0, d, nelem, home);
   str_put(&w->steps, "\n");
   return ok;
 }
 
 /* ---- the whole */
-/* Which devices the program is of, bit by bit; files are none. */
+/* Returns the devices that the program uses, one bit each. Files do not count. */
 static uint64_t devices_of(const TgJit *j) {
   uint64_t all = 0;
   for (int i = 0; i < j->nin + j->nout; i++)
@@ -400,7 +403,7 @@ static uint64_t devices_of(const TgJit *j) {
   return all ? all : 1ull << j->ctx->default_device;
 }
 
-/* In the order in which the context has them; what was loaded keeps the order of its text. */
+/* Lists the devices in the context's order. A loaded program keeps the order of its text. */
 static bool devices_listed(Writer *w) {
   TgJit *j = w->j;
   for (int i = 0; i < j->nin + j->nout; i++) {
@@ -468,7 +471,7 @@ static bool put_all(Writer *w, int nnamed) {
   return true;
 }
 
-/* What tg_jit_variable tells: those of the text, in its order. */
+/* Notes the variables of the text, in its order, for tg_jit_variable. */
 static bool variables_noted(Writer *w) {
   TgJit *j = w->j;
   j->variables.len = 0;
@@ -505,7 +508,7 @@ const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *
   return ok ? str_text(&ctx->text) : NULL;
 }
 
-/* ---- what is asked about it */
+/* ---- queries */
 static bool value_get(const Given *g, int n, size_t i, TgJitValue *out) {
   if (!out || i >= (size_t)n) return false;
   g += i;
@@ -574,6 +577,6 @@ TgTensor *tg_jit_memory(TgJit *j, size_t i, const char **name) {
   u = u ? u_reshape(st, u, m->n, m->dims) : NULL;
   if (name) *name = m->name;
   TgTensor *t = tensor_memory(ctx, u);
-  if (t && j->loaded) t->captured = true; /* it knows no other handle of its state */
+  if (t && j->loaded) t->captured = true; /* the program knows no other handle of its state */
   return t;
 }

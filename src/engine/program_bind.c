@@ -1,12 +1,13 @@
-/* program_bind.c: what a program's text declares, in a context. In: declarations that program_read.c has
- * read, names of devices, tensors for the memories. Out: the capture's devices, variables, inputs, outputs
- * and memories; a memory that is only read stays where its tensor lies, if that suits it. */
+/* program_bind.c: binds the declarations of a program's text to a context. In: declarations that
+ * program_read.c has read, names of devices, tensors for the memories. Out: the capture's devices,
+ * variables, inputs, outputs and memories. A memory that is only read stays in its tensor's memory if that
+ * is suitable. */
 #include "engine/program_read.h"
 #include "tensor/front.h"
 #include <stdio.h>
 
 /* ---- devices of the context */
-/* The names in the text, for an error. */
+/* Lists the names in the text, for an error. */
 static const char *devices_told(const Reader *r, char *out, size_t cap) {
   size_t n = 0;
   *out = 0;
@@ -15,7 +16,7 @@ static const char *devices_told(const Reader *r, char *out, size_t cap) {
   return out;
 }
 
-/* How many devices the text is of, where n are given; -1: recorded */
+/* Returns the number of devices of the text if n devices fit it. -1: an error was recorded. */
 static int devices_wanted(Reader *r, int n) {
   char told[200];
   int of = r->version == 1 ? 1 : r->ndevice;
@@ -26,8 +27,8 @@ static int devices_wanted(Reader *r, int n) {
   return -1;
 }
 
-/* The device of the context for each of the text: name[i], or by its own name. A text of version 1 has one,
- * the default. */
+/* Finds the context's device for each device of the text: name[i], or the text's own name. A text of
+ * version 1 has one device, the default. */
 static bool devices_found(Reader *r, const char *const *name, int n) {
   TgContext *ctx = r->ctx;
   int of = devices_wanted(r, n);
@@ -53,7 +54,8 @@ static bool pinned(Reader *r, Buffer *b) {
   return true;
 }
 
-/* Where t's value lies if the program may use it there: in one piece, on the device, not to be written. */
+/* Whether the program may use t's value in place: it must be contiguous, aligned, on the device and
+ * read-only. */
 static bool used_in_place(Reader *r, TgTensor *t, Declared *m) {
   TgContext *ctx = r->ctx;
   int64_t start;
@@ -90,7 +92,7 @@ static bool memory_bound(Reader *r, Declared *m, TgTensor *t) {
   if (!own || !m->buffer) return ctx->err.status ? false : program_no_memory(r);
   Memory kept = {.name = m->name, .buffer = m->buffer, .offset = m->offset, .n = m->n, .t = tg_keep(own)};
   memcpy(kept.dims, m->dims, sizeof kept.dims);
-  m->name = NULL; /* the list has it */
+  m->name = NULL; /* now owned by the list */
   if (!vec_push(&ctx->mem, &r->j->memories, kept)) {
     tg_release(kept.t), mem_free(&ctx->mem, kept.name);
     return program_no_memory(r);
@@ -129,14 +131,14 @@ static Want want_of(Reader *r, const Declared *m) {
   return w;
 }
 
-/* The input or output whose first part is m. */
+/* Binds the input or output whose first part is m. */
 static bool whole_bound(Reader *r, Declared *m, Given *g) {
   Layout at = {.n = m->parts, .axis = m->axis};
   *g = (Given){.name = m->name, .want = want_of(r, m)};
   m->name = NULL;
   for (int p = 0; p < at.n; p++) {
     at.device[p] = r->device[m[p].device];
-    g->want.device = TG_MIN(g->want.device, at.device[p]); /* as tensor_device says */
+    g->want.device = TG_MIN(g->want.device, at.device[p]); /* as tensor_device does */
     if (at.axis < 0) continue;
     at.bound[p + 1] = at.bound[p] + m[p].dims[at.axis];
     if (at.bound[p + 1] > INT64_C(1) << MOST_ELEMENTS_LOG2)
@@ -147,7 +149,7 @@ static bool whole_bound(Reader *r, Declared *m, Given *g) {
   return true;
 }
 
-/* Into the lists of inputs or outputs. */
+/* Adds m to the lists of inputs or outputs. */
 static bool value_bound(Reader *r, Declared *m, Want *part, Given *whole, int *n) {
   part[m->at] = want_of(r, m);
   if (m->kind == OUTPUT && m->nelem && !m->written)
@@ -155,12 +157,12 @@ static bool value_bound(Reader *r, Declared *m, Want *part, Given *whole, int *n
   return !m->parts || whole_bound(r, m, &whole[(*n)++]);
 }
 
-/* Inputs and state that the program stores to have a new value after each run. */
+/* Notes inputs and state that the program stores to, because they have a new version after each run. */
 static bool stored_noted(Reader *r, const Declared *m) {
   TgMem *mem = &r->ctx->mem;
   if (!m->stored) return true;
   for (int k = 0; m->kind == INPUT && k < m->n; k++)
-    if (dim_symbolic(m->dims[k])) /* it is a part of the memory that the caller has */
+    if (dim_symbolic(m->dims[k])) /* it would be only a part of the caller's memory */
       return program_bad(r, TG_ERR_VALUE, "input %d is stored to, and its axis %d varies", m->at, k);
   if (m->kind == INPUT) return vec_push(mem, &r->j->input_stored, m->at) || program_no_memory(r);
   if (m->kind == MEMORY) return vec_push(mem, &r->j->c.stored, m->buffer) || program_no_memory(r);

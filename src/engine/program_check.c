@@ -1,6 +1,6 @@
-/* program_check.c: the laws of a step's graph that uop/spec.c does not know. In: a graph of a text that
- * nobody has looked at, and the memories that the step names. Out: whether every BUFFER lies within its
- * memory, every STORE is one that waited on a memory, and every node is data of some shape. */
+/* program_check.c: the rules for a step's graph that uop/spec.c does not know. In: the graph of a text
+ * that has not been checked, and the memories that the step names. Out: whether every BUFFER lies within
+ * its memory, every STORE could have waited on a memory, and every node is data with a shape. */
 #include "engine/program_read.h"
 #include "tensor/front.h"
 #include <stdio.h>
@@ -17,14 +17,15 @@ bool program_bad(Reader *r, TgStatus s, const char *fmt, ...) {
 
 bool program_no_memory(Reader *r) { return program_bad(r, TG_ERR_NOMEM, "out of memory"); }
 
-static const UOp *bottom_of(const UOp *u) { /* of a view */
+/* Returns the BUFFER that a view is of. */
+static const UOp *bottom_of(const UOp *u) {
   while (u->op != OPS_BUFFER)
     u = u->src[0];
   return u;
 }
 
-/* Whether each element of a view is one place of memory, and no other element is. Nothing is seen of what a
- * PAD below a view adds (MARK_VIEW, uop/node_facts.c). */
+/* Whether each element of a view is a place of memory of its own. A view may contain a PAD only if it
+ * shows none of the elements that the PAD adds (MARK_VIEW, uop/node_facts.c). */
 static bool is_target(const UOp *u) {
   for (; u->op != OPS_BUFFER; u = u->src[0])
     if (u->op == OPS_EXPAND || u->op == OPS_AFTER) return false;
@@ -48,7 +49,7 @@ static bool buffer_fits(Reader *r, const UOp *u) {
   return true;
 }
 
-/* A memory is stored to at most once in a graph, through a view that names each place once. */
+/* Checks a store. A graph stores to a memory at most once, through a view that names each place once. */
 static bool store_fits(Reader *r, const UOp *after, uint8_t *stored) {
   const UOp *store = after->src[1], *place = after->src[0];
   if (after->nsrc != 2 || store->op != OPS_STORE || store->nsrc != 2)
@@ -66,7 +67,7 @@ static bool store_fits(Reader *r, const UOp *after, uint8_t *stored) {
   return true;
 }
 
-/* Numbers made of variables, of the bounds that the text declares. */
+/* Whether u is a number made of variables, with the bounds that the text declares. */
 static bool number_fits(Reader *r, const UOp *u) {
   const DimVar *v = u->op == OPS_VAR && u->nsrc ? dims_var_at(r->dims, var_number(u)) : NULL;
   if (u->op != OPS_VAR) return u->symbolic && op_is_alu((Ops)u->op);
@@ -89,11 +90,13 @@ static bool node_fits(Reader *r, const UOp *u) {
     int64_t n = u->src[0]->shape->v[u->arg.reduce.axes->v[i]];
     if (n == 0 || n == 1) return program_bad(r, TG_ERR_SHAPE, "%s over an axis of size %d", op, (int)n);
   }
-  if (u->op == OPS_SCATTER && u->arg.scatter.how & SCATTER_ONCE) r->clear = true; /* a promise */
+  /* The text only promises that a SCATTER_ONCE writes each place, so the memory begins as zeros. */
+  if (u->op == OPS_SCATTER && u->arg.scatter.how & SCATTER_ONCE) r->clear = true;
   return u->op != OPS_BUFFER || buffer_fits(r, u);
 }
 
-/* A STORE stands below AFTERs alone; a slot has one BUFFER and at most one STORE. */
+/* Checks a step's graph. A STORE may only be a source of AFTERs, and a slot has one BUFFER and at most one
+ * STORE. */
 bool program_graph_fits(Reader *r, UOpStore *st, const UOpVec *roots) {
   UOpVec order = {0};
   TgMem *mem = &r->ctx->mem;

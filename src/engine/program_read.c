@@ -1,17 +1,18 @@
-/* program_read.c: text -> a captured function. In: what program.c writes, or somebody who means harm; tensors
- * for the memories that it names. Out: a capture that replays, or the line and what is wrong there.
+/* program_read.c: makes a captured function from text. In: text that program.c wrote, or that an attacker
+ * wrote; tensors for the memories that it names. Out: a capture that can be replayed, or an error with its
+ * line.
  *
- * The text is gone through twice. First everything is looked at and nothing is made: each graph must be one
- * that the front end could have built (uop/spec.c, program_check.c), with memories of the dtypes
- * and sizes that it says. Then each graph is planned. What a step reads was given or written before, or it is
- * zero: nothing of what else the process holds is seen. */
+ * The text is read twice. The first time, everything is checked and nothing is made: each graph must be
+ * one that the front end could have built (uop/spec.c, program_check.c), with memories of the dtypes and
+ * sizes that it declares. The second time, each graph is planned. A step can only read what was given or
+ * written before, or zeros, so a text cannot see other memory of the process. */
 #include "engine/graph_copy.h"
 #include "engine/program_read.h"
 #include "tensor/front.h"
 #include "uop/spec.h"
 #include "uop/text.h"
 
-/* ---- characters. A line is read to its end before the next begins. */
+/* ---- characters. A line is read to its end before the next one begins. */
 static void blanks(Reader *r) {
   while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\r'))
     r->at++;
@@ -53,7 +54,7 @@ static bool line_end(Reader *r) {
   return true;
 }
 
-/* A whole number, not negative; `most` is its largest. */
+/* Reads a whole number that is not negative and at most `most`. */
 static bool number(Reader *r, uint64_t most, uint64_t *out) {
   uint64_t v = 0;
   bool any = false, wraps = false;
@@ -82,7 +83,7 @@ static bool dtype_read(Reader *r, DType *d) {
   return expected(r, "a dtype");
 }
 
-/* 12, v0 or 2*v0*v1 */
+/* Reads a term of a size: 12, v0 or 2*v0*v1. */
 static bool size_term(Reader *r, int64_t *out) {
   int64_t v;
   uint64_t var;
@@ -102,7 +103,8 @@ static bool size_term(Reader *r, int64_t *out) {
   return true;
 }
 
-/* A size of an input or output, as dim_put writes it: nowhere negative, somewhere above 1 if it varies. */
+/* Reads a size of an input or output, as dim_put writes it. It is never negative, and if it varies, it can
+ * exceed 1. */
 static bool size_of_value(Reader *r, int64_t *out) {
   int64_t term;
   bool less = accept(r, "-"), more;
@@ -140,7 +142,7 @@ static int hex_digit(int c) {
   return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "text", with \", \\ and \u00XX of control characters */
+/* Reads "text", with \", \\ and \u00XX for control characters. */
 static bool name_read(Reader *r, char **out) {
   Str s;
   str_init(&s, &r->ctx->mem);
@@ -172,7 +174,7 @@ static bool name_read(Reader *r, char **out) {
 }
 
 /* ---- devices: dN, in a text of version 2 */
-/* device "CPU:1" */
+/* Reads a line such as: device "CPU:1" */
 static bool device_line(Reader *r) {
   if (r->version < 2) return expected(r, "a memory, `step`, `copy`, `random` or `variable`");
   if (r->memory.len || r->step || r->drawing)
@@ -184,7 +186,7 @@ static bool device_line(Reader *r) {
   return line_end(r);
 }
 
-/* The device of what follows; in a text of version 1 it is not said. */
+/* Reads the device of what follows. A text of version 1 does not name it. */
 static bool device_said(Reader *r, int *device) {
   uint64_t at = 0;
   *device = 0;
@@ -224,8 +226,8 @@ static bool declared_read(Reader *r, Declared *m) {
   return sizes_read(r, m) && name_read(r, &m->name);
 }
 
-/* A name is one memory: what it holds is found, and written again, by it. Or it is all of a tensor on each of
- * several devices. */
+/* Checks a memory's name. It belongs to one memory, because contents are found and written by name, or to
+ * the whole copies of one tensor on several devices. */
 static bool name_new(Reader *r, const Declared *m) {
   if (m->kind != MEMORY) return true;
   uint64_t had, hash = hash_bytes(7, m->name, strlen(m->name));
@@ -241,7 +243,7 @@ static bool name_new(Reader *r, const Declared *m) {
   return true;
 }
 
-/* parts 2 axis 0 */
+/* Reads a line such as: parts 2 axis 0 */
 static bool parts_line(Reader *r) {
   uint64_t n, axis;
   if (r->version < 2) return expected(r, "a memory, `step`, `copy`, `random` or `variable`");
@@ -257,7 +259,8 @@ static bool parts_line(Reader *r) {
   return line_end(r);
 }
 
-/* m is the next part of an input or output: as the first, but for the size of the axis, on another device. */
+/* Checks the next part of an input or output. It is on another device, and is like the first except for
+ * the size of the axis. */
 static bool part_fits(Reader *r, Declared *m) {
   bool first = r->whole == r->memory.len;
   const Declared *o = first ? m : &r->memory.at[r->whole];
@@ -293,7 +296,7 @@ static bool memory_line(Reader *r) {
   return ok;
 }
 
-/* variable "rows" 1 64 1 */
+/* Reads a line such as: variable "rows" 1 64 1 */
 static bool variable_line(Reader *r) {
   uint64_t lo, hi, m, most = UINT64_C(1) << MOST_ELEMENTS_LOG2;
   char *name = NULL;
@@ -309,7 +312,8 @@ static bool variable_line(Reader *r) {
   return ok;
 }
 
-/* random 42 1 4096; of each device by itself, with one seed */
+/* Reads a line such as: random 42 1 4096. There is one for each device that draws, and all have the same
+ * seed. */
 static bool random_line(Reader *r) {
   uint64_t order, seed, counter;
   int device;
@@ -350,8 +354,8 @@ static bool place_read(Reader *r, Place *p) {
   return r->at == r->end || *r->at <= ' ' || expected(r, "a blank");
 }
 
-/* A memory stands once in a step, which is on its device: as what is read and stored to, or as what a root
- * fills. */
+/* Checks that a step names a memory only once, as what it reads and stores to or as what a root fills, and
+ * is on its device. */
 static bool once_in_step(Reader *r, const Place *p) {
   Declared *m = &r->memory.at[p->memory];
   if (m->device != r->here)
@@ -362,7 +366,7 @@ static bool once_in_step(Reader *r, const Place *p) {
 }
 
 /* ---- graphs */
-/* The graph of the lines from..to; where `check`, as one that nobody has looked at. */
+/* Parses the graph of the lines from..to. If `check` is set, the graph has not been checked yet. */
 static bool graph_parsed(Reader *r, UOpStore *st, const char *from, const char *to, UOpText *t, bool check) {
   SpecError why = {0};
   TgError err = {0};
@@ -381,7 +385,7 @@ static bool graph_parsed(Reader *r, UOpStore *st, const char *from, const char *
   return program_graph_fits(r, st, &t->roots);
 }
 
-/* ---- steps, as they stand: the memories of r->slots and r->roots, the lines of the graph */
+/* ---- steps as in the text: the memories of r->slots and r->roots, the lines of the graph */
 static bool step_line(Reader *r) {
   Place p;
   r->slots.len = r->roots.len = 0;
@@ -408,7 +412,7 @@ static bool step_line(Reader *r) {
   return line_end(r);
 }
 
-/* from .. *to: the lines up to `end`, which is passed over */
+/* Finds the lines from the current one to *to, before the line `end`, which is skipped. */
 static bool graph_lines(Reader *r, const char **to) {
   int first = r->line;
   for (; r->at < r->end; r->line++) {
@@ -439,8 +443,8 @@ static bool copy_line(Reader *r, Place *from, Place *to) {
 }
 
 /* ---- planning */
-/* BUFFER slot is a piece of a larger memory whose place does not suit the device's vectors: the graph reads
- * the piece of the whole. */
+/* Returns the piece of its whole memory that a BUFFER stands for. Used if the piece is not aligned for the
+ * device's vectors. */
 static UOp *piece_inside(Reader *r, UOpStore *st, const UOp *u) {
   const Place *p = &r->slots.at[u->arg.param.slot];
   int64_t n = u->arg.param.nelem, all = r->memory.at[p->memory].nelem;
@@ -454,13 +458,14 @@ static bool suits_vectors(const Reader *r, const UOp *u) {
   return (size_t)p->start * dtype_size((DType)u->dtype) % (ren ? (size_t)ren->vec_align : 1) == 0;
 }
 
-int program_variable(void *reader, int i) { /* the context's number of the text's variable i */
+/* Returns the number in the context of the text's variable i. */
+int program_variable(void *reader, int i) {
   Reader *r = reader;
   return (size_t)i < r->j->variables.len ? r->j->variables.at[i] : -1;
 }
 
-/* The roots in store `st`, over the context's variables, with every such BUFFER as a piece; whole[slot]:
- * those. */
+/* Moves the roots to store `st` and the context's variables. A BUFFER that is not aligned becomes a piece
+ * of its whole memory, and sets whole[slot]. */
 static bool graph_placed(Reader *r, UOpStore *from, UOpStore *st, UOpVec *roots, bool *whole) {
   UOpVec order = {0};
   TgMem *mem = &r->ctx->mem;
@@ -486,7 +491,7 @@ static bool graph_placed(Reader *r, UOpStore *from, UOpStore *st, UOpVec *roots,
 
 static int patch_of(const Declared *m) { return m->kind == INPUT ? m->at : -1 - m->at; }
 
-/* What stands at a place of a step; inputs and outputs are put in by each run. */
+/* Sets a place of a step. Inputs and outputs are filled in by each run. */
 static bool place_set(Reader *r, Buffer **at, int memory) {
   const Declared *m = &r->memory.at[memory];
   *at = m->buffer;
@@ -494,7 +499,7 @@ static bool place_set(Reader *r, Buffer **at, int memory) {
   return vec_push(&r->ctx->mem, &r->j->patches, ((Patch){at, patch_of(m)})) || program_no_memory(r);
 }
 
-/* Each temporary that no slab has is what a root fills, of its dtype and size. */
+/* Sets the temporaries that have no slab: a root fills each of them, with its dtype and size. */
 static bool roots_set(Reader *r, Step *s) {
   const Plan *p = s->plan;
   for (size_t i = 0; i < r->roots.len; i++) {
@@ -599,7 +604,7 @@ static bool line_read(Reader *r, bool check) {
   if (at_line_end(r)) return line_end(r);
   if (accept_word(r, "step")) return step_read(r, check);
   if (accept_word(r, "copy")) return copy_read(r, check);
-  if (!check) { /* known from the first time */
+  if (!check) { /* declarations are known from the first reading */
     const char *next = memchr(r->at, '\n', (size_t)(r->end - r->at));
     r->at = next ? next + 1 : r->end;
     r->line++;
@@ -678,7 +683,7 @@ TgJit *tg_jit_from_text_on(TgContext *ctx, const char *text, const char *const *
   bool scope = !tg_scope_begin(ctx), ok = (scope && r.dims && r.sizes) || program_no_memory(&r);
   if (ok) store_set_dims(r.sizes, r.dims);
   ok = ok && all_read(&r, text, size, true) && program_bound(&r, devices, ndevice, names, tensors, n);
-  /* places in steps are pointed at */
+  /* patches point to places in steps, so the list must not move */
   ok = ok && (vec_reserve(&ctx->mem, &r.j->c.steps, r.step + 1) || program_no_memory(&r));
   ok = ok && all_read(&r, text, size, false);
   if (scope) tg_scope_end(ctx);

@@ -1,6 +1,7 @@
-/* programs.c: the programs of a plan's kernels. In: a schedule. Out: for each of its kernels a program that
- * its device can launch. A kernel is lowered to a list, rendered as text, and compiled with the others of its
- * plan. Kernels that are the same graph have one program: the cache finds it by the bytes of the graph. */
+/* programs.c: the programs of a plan's kernels. In: a schedule. Out: for each of its kernels, a program
+ * that its device can launch. A kernel is lowered to a list, rendered as text, and compiled together with
+ * the other kernels of its plan. Kernels with the same graph share one program, which the cache finds by
+ * the bytes of the graph. */
 #include "engine/graph_copy.h"
 #include "uop/dims.h"
 #include <stdio.h>
@@ -36,7 +37,7 @@ static CachedProgram *program_find(const ProgramCache *c, const Str *key, uint64
   return NULL;
 }
 
-/* in the order in which the program asks for them */
+/* Lists the variables in the order in which the program takes them. */
 static bool program_vars(TgContext *ctx, const Linear *lin, CachedProgram *p) {
   for (int i = 0; i < lin->n; i++)
     p->nvar += lin->at[i]->op == OPS_VAR;
@@ -51,7 +52,7 @@ static void program_forget(TgContext *ctx, CachedProgram *p) {
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->var), mem_free(&ctx->mem, p);
 }
 
-/* An entry of the cache for a program; NULL: out of memory. */
+/* Makes an entry of the cache for a program. Returns NULL if out of memory. */
 static CachedProgram *program_new(TgContext *ctx, Device *dev, const Str *key, uint64_t hash,
                                   const Linear *lin, const Prepack *prepack) {
   CachedProgram *p = mem_alloc(&ctx->mem, sizeof *p);
@@ -69,7 +70,7 @@ static CachedProgram *program_new(TgContext *ctx, Device *dev, const Str *key, u
   return NULL;
 }
 
-/* Nothing half-made stays in the cache. */
+/* Removes a program from the cache, for example one that could not be completed. */
 static void program_withdraw(TgContext *ctx, CachedProgram *p) {
   ProgramCache *c = engine_programs(ctx);
   CachedProgram *head = programs_at(c, p->hash), **link = &head;
@@ -77,7 +78,7 @@ static void program_withdraw(TgContext *ctx, CachedProgram *p) {
     link = &(*link)->next;
   if (*link) *link = p->next;
   map_replace_ptr(&c->by_hash, p->hash, head);
-  if (p->prog) p->dev->backend->unload(p->dev, p->prog); /* of a plan that went, or was never run */
+  if (p->prog) p->dev->backend->unload(p->dev, p->prog); /* its plan was freed, or never ran */
   program_forget(ctx, p);
 }
 
@@ -107,7 +108,7 @@ void programs_forget(TgContext *ctx, ProgramCache *c) {
   map_free(&c->by_hash);
 }
 
-/* ---- what is shown of a kernel */
+/* ---- output of a kernel for the user */
 static void kernel_print(TgContext *ctx, UOpStore *st, UOp *ast) { /* TG_DEBUG=5 */
   Str t;
   str_init(&t, NULL);
@@ -116,7 +117,7 @@ static void kernel_print(TgContext *ctx, UOpStore *st, UOp *ast) { /* TG_DEBUG=5
   str_free(&t);
 }
 
-/* TG_DEBUG=6: one line per UOp, loops indented. */
+/* Prints one line for each UOp, with loops indented (TG_DEBUG=6). */
 static void linear_print(TgContext *ctx, const Linear *lin) {
   int depth = 0;
   for (int i = 0; i < lin->n; i++) {
@@ -132,7 +133,7 @@ static void linear_print(TgContext *ctx, const Linear *lin) {
   }
 }
 
-/* The line over each kernel: what it is called, for which language, how it is launched and shaped. */
+/* Writes the comment line above a kernel: its name, language, launch shape and opts. */
 static void header_put(Str *out, const Renderer *r, const Linear *lin, const char *opts) {
   str_printf(out, "/* %s, %s, ", lin->name, r->name);
   if (r->has_grid)
@@ -174,25 +175,25 @@ const char *tg_source_prelude(TgContext *ctx) {
 }
 
 /* ---- from a kernel to its program */
-/* The programs of a plan, while they are made. */
+/* State while the programs of a plan are made. */
 typedef struct Making {
   TgContext *ctx;
   Plan *plan;
-  UOpStore *graphs; /* of the kernels */
+  UOpStore *graphs; /* the store of the kernels' graphs */
   CodegenOptions options;
   Arena arena;
   Vec(struct Todo) todo;
-  Map made; /* graph of a kernel -> its program: equal kernels of a schedule are one graph */
+  Map made; /* graph of a kernel -> its program; equal kernels of a schedule are one graph */
 } Making;
 
-/* A program that is made but not compiled yet. Its list goes once its text is there, unless the device runs
- * lists: the memory of one kernel, which is in the caches, is that of the next. */
+/* A program that is made but not compiled yet. Its list is freed once its text exists, unless the device
+ * runs lists. The next kernel then reuses the same memory, which is still in the caches. */
 typedef struct Todo {
   Making *of;
-  int kernel; /* of the plan */
+  int kernel; /* number in the plan */
   UOp *ast;
-  bool tried;      /* its opts are what TG_BEAM found */
-  Prepack prepack; /* stays 0: it makes all of its copies at each launch */
+  bool tried;      /* its opts were found by TG_BEAM */
+  Prepack prepack; /* stays 0: all copies are made at each launch */
   int64_t opts_before;
   Linear lin;
   UOpStore *st;
@@ -220,20 +221,20 @@ static TgStatus todo_lower(Todo *t, const char *opts) {
   return s;
 }
 
-/* For a device that would rather have the list, now that it is gone. */
+/* Makes the list again, which was freed, for a device that needs it after all. */
 static const Linear *todo_listed(void *user) {
   Todo *t = user;
   Str opts = t->opts;
   str_init(&t->opts, opts.mem);
   Choices *count = &t->of->ctx->passes.opts, now = *count;
-  count->taken = t->opts_before; /* the same opts as the first time */
+  count->taken = t->opts_before; /* so that the same opts are chosen as the first time */
   TgStatus s = todo_lower(t, t->tried ? str_text(&opts) : NULL);
   *count = now;
   str_free(&opts);
   return s ? NULL : &t->lin;
 }
 
-/* Where TG_BEAM asks for it, the kernel is lowered again, with the opts that ran fastest. */
+/* If TG_BEAM asks for it, lowers the kernel again with the opts that ran fastest. */
 static TgStatus todo_tried(Todo *t) {
   Making *m = t->of;
   TgContext *ctx = m->ctx;
@@ -262,7 +263,7 @@ static TgStatus dtypes_fit(TgContext *ctx, const Plan *plan, const Renderer *r, 
                    *plan->f64 ? plan->f64 : lin->name, plan->dev->name);
 }
 
-/* Each of its opts with its number (TG_OPT_LIMIT), where TG_TRACE asks. */
+/* Prints each opt of a kernel with its number (TG_OPT_LIMIT), if TG_TRACE asks for it. */
 static void opts_said(Todo *t, const char *opts) {
   Making *m = t->of;
   TgContext *ctx = m->ctx;
@@ -277,7 +278,7 @@ static void opts_said(Todo *t, const char *opts) {
   mem_free(&ctx->mem, origin);
 }
 
-/* The kernel as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
+/* Renders a kernel as text, and shows what TG_DEBUG and tg_watch_kernels ask for. */
 static TgStatus todo_text(Todo *t) {
   Making *m = t->of;
   TgContext *ctx = m->ctx;
@@ -288,7 +289,7 @@ static TgStatus todo_text(Todo *t) {
   if (*ctx->passes.fallback && ctx->env.debug >= 1)
     context_say(ctx, "%s fewer opts: %s\n", plan->dev->name, ctx->passes.fallback);
   *ctx->passes.fallback = 0;
-  if (t->prepack.stays && !t->prepack.n) return s; /* nothing to keep */
+  if (t->prepack.stays && !t->prepack.n) return s; /* there is nothing to keep */
   if (!s && !m->options.opts) opts_said(t, str_text(&t->opts));
   if (!s) s = todo_tried(t);
   const char *opts = str_text(&t->opts);
@@ -309,7 +310,7 @@ static TgStatus todo_text(Todo *t) {
   return s;
 }
 
-/* Its text stands for it from here on. */
+/* From now on only the text of the kernel is kept. */
 static void todo_unlist(Todo *t) {
   const TgBackend *be = t->of->plan->dev->backend;
   t->spec = kernel_spec(&t->lin, be->renderer ? str_text(&t->source) : NULL);
@@ -321,13 +322,14 @@ static void todo_unlist(Todo *t) {
   t->spec.listed = todo_listed;
 }
 
-/* The program of kernel k, whose graph is `ast`, is found, or made and put on the list. Once there it is found by
- * the next equal kernel of this very schedule. Of what packs, the text is the key. *out: NULL where copies are
- * asked to be kept, and it has none. */
+/* Finds the program of kernel k, whose graph is `ast`, or makes it and puts it on the list. A program on
+ * the list is found by the next equal kernel of the same schedule. For a program that makes copies, the
+ * key is its text. *out is NULL if prepacked copies are asked for and the kernel has none. */
 static TgStatus program_get(Making *m, int k, UOp *ast, Prepack *prepack, Str *key, CachedProgram **out) {
   TgContext *ctx = m->ctx;
   ProgramCache *c = engine_programs(ctx);
-  uint64_t hash = hash_bytes(m->options.invariant ? 7 : 1, key->at, key->len); /* as plan_hash */
+  /* two kinds of programs, as in plan_hash */
+  uint64_t hash = hash_bytes(m->options.invariant ? 7 : 1, key->at, key->len);
   if (!prepack->packs && (*out = program_find(c, key, hash))) {
     ctx->counters.cache_hits++;
     return TG_OK;
@@ -360,7 +362,7 @@ static TgStatus program_get(Making *m, int k, UOp *ast, Prepack *prepack, Str *k
   return map_put_ptr(&c->by_hash, (uintptr_t)hash, t.prog) ? TG_OK : TG_ERR_NOMEM;
 }
 
-/* Compiles all in one call, so that the device may compile several at the same time. */
+/* Compiles all programs in one call, so that the device may compile several at the same time. */
 static TgStatus programs_compile(Making *m) {
   TgContext *ctx = m->ctx;
   Device *d = m->plan->dev;
@@ -409,7 +411,8 @@ static TgStatus program_known(Making *m, int k) {
   return s;
 }
 
-/* The graph of a kernel is gone, but stands in the key of its program. */
+/* Finds or makes the program of a kernel with prepacked copies. The kernel's graph was freed, but the key
+ * of its program contains it. */
 static TgStatus program_prepacked(Making *m, int k, UOp *ast, Prepack *p, CachedProgram **out) {
   const CachedProgram *whole = m->plan->prog[k];
   Str key;
@@ -428,7 +431,7 @@ static void making_init(Making *m, TgContext *ctx, Plan *plan) {
   m->options = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
 }
 
-/* What was lowered is compiled; where anything failed, nothing of it stays. */
+/* Compiles what was lowered. If anything failed, none of it stays in the cache. */
 static TgStatus making_end(Making *m, TgStatus s) {
   TgContext *ctx = m->ctx;
   if (!s) s = context_cancelled(ctx);
@@ -443,7 +446,7 @@ static TgStatus making_end(Making *m, TgStatus s) {
   return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
 }
 
-/* Lowered one after the other, compiled all at once. */
+/* Lowers the kernels one after the other, and compiles them all at once. */
 TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Making m;
   TgStatus s = TG_OK;
@@ -470,11 +473,11 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
   making_init(&m, ctx, plan);
   m.graphs = store_new(&ctx->mem);
   if (!m.graphs) s = TG_ERR_NOMEM;
-  Map first; /* program of the plan -> the first of its kernels: those that follow are as it is */
+  Map first; /* program of the plan -> the first kernel that has it; later kernels are the same */
   map_init(&first, &ctx->mem);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     const CachedProgram *whole = plan->prog[k];
-    const size_t device = sizeof plan->dev->index; /* which stands before the graph */
+    const size_t device = sizeof plan->dev->index; /* the key begins with the device, before the graph */
     Prepack p = {.stays = each[k].stays, .first = plan->sched.kernel[k].narg, .always = ctx->env.prepack > 1};
     if (!p.stays || (s = context_cancelled(ctx))) continue;
     const Prepacked *same = map_get_ptr(&first, whole);
@@ -499,7 +502,8 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
   s = making_end(&m, s);
   store_free(m.graphs);
   for (int k = 0; k < plan->sched.nkernel; k++) {
-    bool whole = !s && each[k].run && each[k].pack && each[k].reads; /* both lowered with the same list */
+    /* both programs were lowered with the same list of opts */
+    bool whole = !s && each[k].run && each[k].pack && each[k].reads;
     if (whole)
       each[k].run->refs++, each[k].pack->refs++;
     else

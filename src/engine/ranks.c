@@ -1,6 +1,7 @@
-/* ranks.c: the ranks of a program, processes that make the same calls. In: names "CPU@2", the CPU of rank 2.
- * Out: devices, of which a rank has its own and stands in for the others'; copies between ranks; and values
- * that every rank reads alike. A device without a rank is each one's own, and has the same values in each. */
+/* ranks.c: the ranks of a program, which are processes that make the same calls. In: names such as
+ * "CPU@2", the CPU of rank 2. Out: devices, of which a rank opens its own and has substitutes for those of
+ * the others; copies between ranks; and values that every rank reads alike. A device without a rank exists
+ * in each process, with the same values in each. */
 #define _GNU_SOURCE
 #include "runtime/comm.h"
 #include "base/os.h"
@@ -17,7 +18,7 @@ static const char *device_name(void *user, int device) {
   return device < device_count(ctx) ? device_at(ctx, device)->name : "?";
 }
 
-/* What the graphs of all ranks depend on besides their calls. */
+/* A hash of everything besides their calls that the ranks' graphs depend on. */
 static uint64_t agreed(const TgContext *ctx) {
   const int of[] = {ctx->env.allreduce, ctx->env.allreduce_cast, ctx->env.comm_size, ctx->env.comm_bucket,
                     (int)sizeof(Target)};
@@ -25,13 +26,13 @@ static uint64_t agreed(const TgContext *ctx) {
   return hash_bytes(hash, ctx->env.links, sizeof ctx->env.links);
 }
 
-/* What rank `from` has at p is all ranks' then. device: that it is of, or -1 */
+/* Broadcasts what rank `from` has at p to all ranks. device: the device that the bytes are of, or -1. */
 static TgStatus shared(Comm *c, int device, int from, void *p, size_t nbytes) {
   comm_begin(c, device, -1, nbytes);
   return comm_broadcast(c, from, p, nbytes);
 }
 
-/* Ranks of one machine give it the same name. */
+/* Numbers the machines: ranks on one machine report the same name. */
 static TgStatus machines_told(TgContext *ctx, Comm *c) {
   enum { MOST_NAME = 256 };
 
@@ -51,7 +52,8 @@ static TgStatus machines_told(TgContext *ctx, Comm *c) {
   return s;
 }
 
-/* The group that $TG_COMM names; NULL: there is none, or recorded. All draw with the seed of rank 0. */
+/* Returns the group that $TG_COMM names. NULL: there is none, or an error was recorded. All ranks draw
+ * random numbers with the seed of rank 0. */
 static Comm *joined(TgContext *ctx) {
   if (ctx->comm || !*ctx->env.comm || ctx->err.status) return ctx->comm;
   Comm *c = comm_join(&ctx->mem, ctx->os, &ctx->env, &ctx->err, agreed(ctx));
@@ -109,14 +111,14 @@ TgStatus tg_comm_max(TgContext *ctx, int64_t *value) {
 }
 
 /* ---- devices of ranks */
-/* What a rank tells of its device; the others plan for it as it does. */
+/* What a rank reports of its device. The other ranks plan for the device as the owner does. */
 typedef struct Opened {
   TgStatus status;
   Target target;
   char why[500];
 } Opened;
 
-/* name: up to the '@', of length n. -1: recorded. */
+/* name: its first n bytes precede the '@'. Returns -1 if an error was recorded. */
 int device_rank(TgContext *ctx, const char *op, const char *name, size_t n) {
   Comm *c = joined(ctx);
   char *end;
@@ -128,7 +130,7 @@ int device_rank(TgContext *ctx, const char *op, const char *name, size_t n) {
   return (int)rank;
 }
 
-/* All ranks come to this; what the owner's device is, and whether it opened, is known to all after it. */
+/* All ranks call this. Afterwards each of them knows what the owner's device is and whether it opened. */
 TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *err) {
   Comm *c = ctx->comm;
   Opened o = {.status = s};
@@ -142,7 +144,8 @@ TgStatus device_told(TgContext *ctx, Device *d, int rank, TgStatus s, TgError *e
 }
 
 /* ---- copies and reads */
-enum { PIECE = 4 << 20 }; /* bytes that go through the host at a time, where a device's memory is not its */
+/* bytes per piece of a copy through the host, if it cannot reach a device's memory */
+enum { PIECE = 4 << 20 };
 
 static bool in_place(const Device *d) { return !(d->backend->has & HAS_OWN_MEMORY); }
 
@@ -150,7 +153,8 @@ bool copy_crosses(const Device *to, const Device *from) {
   return from->of_rank && from->of_rank != to->of_rank;
 }
 
-/* The device of a rank whose memory NCCL moves: its first with a stream; NULL: it has none. */
+/* Returns the device of a rank whose memory NCCL moves: the rank's first device with a stream. NULL: it
+ * has none. */
 static Device *streaming(const TgContext *ctx, int rank) {
   for (int i = 0; i < device_count(ctx); i++)
     if (device_at(ctx, i)->of_rank == rank + 1 && device_at(ctx, i)->backend->stream)
@@ -158,7 +162,7 @@ static Device *streaming(const TgContext *ctx, int rank) {
   return NULL;
 }
 
-/* The least rank without such a device; the number of ranks: all have one. */
+/* Returns the lowest rank without such a device, or the number of ranks if all have one. */
 static int streamless(const TgContext *ctx) {
   int r = 0;
   while (r < ctx->comm->size && streaming(ctx, r))
@@ -166,13 +170,13 @@ static int streamless(const TgContext *ctx) {
   return r;
 }
 
-/* From GPU to GPU. */
+/* NCCL copies only from GPU to GPU, and only if every rank has one. */
 bool copy_by_nccl(const TgContext *ctx, const Device *to, const Device *from) {
   return ctx->comm->nccl && to->of_rank && streaming(ctx, to->of_rank - 1) == to &&
          streaming(ctx, from->of_rank - 1) == from && streamless(ctx) == ctx->comm->size;
 }
 
-/* At the first exchange, which every rank begins. */
+/* Joins NCCL at the first exchange, which every rank begins. */
 static TgStatus nccl_ready(TgContext *ctx) {
   Comm *c = ctx->comm;
   NcclId id = {{0}};
@@ -188,14 +192,14 @@ static TgStatus nccl_ready(TgContext *ctx) {
   return s || !own->backend->stream(own) ? ctx->err.status : nccl_join(c->nccl, &id, c->rank, c->size);
 }
 
-/* The heads go by the host: what does not fit is found before a byte moves. */
+/* The heads are sent by the host, so that a mismatch is found before a byte moves. */
 static TgStatus posted_by_nccl(TgContext *ctx, const Exchange *e, int rank, bool sends, void *p,
                                size_t nbytes) {
   TgStatus s = comm_post(ctx->comm, e, rank, sends, NULL, 0);
   return s ? s : nccl_post(ctx->comm->nccl, rank, sends, p, nbytes);
 }
 
-/* As piece_moved, by way of the ranks' GPUs, whose memory alone NCCL reaches. */
+/* Like piece_moved, but through the ranks' GPUs, because NCCL reaches only their memory. */
 static TgStatus piece_by_nccl(TgContext *ctx, const Exchange *e, int from, int to, void *host, size_t n) {
   const Comm *c = ctx->comm;
   Device *own = streaming(ctx, c->rank);
@@ -207,12 +211,12 @@ static TgStatus piece_by_nccl(TgContext *ctx, const Exchange *e, int from, int t
     if (r != from && (to < 0 || r == to) && (sends || r == c->rank))
       s = posted_by_nccl(ctx, e, sends ? r : from, sends, at, n);
   if (!s) s = copies_awaited(ctx);
-  if (!s) s = own->backend->copy_out(own, host, at, n); /* also where it was sent: it is not used any more */
+  if (!s) s = own->backend->copy_out(own, host, at, n); /* on the sender too, which does not need it */
   if (at) device_free(ctx, own->index, at, n);
   return s;
 }
 
-/* Bytes from one rank to another (-1: to all), by the host. */
+/* Moves bytes from one rank to another (-1: to all) by the host. */
 static TgStatus piece_moved(TgContext *ctx, const Exchange *e, int from, int to, void *host, size_t n) {
   Comm *c = ctx->comm;
   if (c->transport->heads_only) return piece_by_nccl(ctx, e, from, to, host, n);
@@ -220,7 +224,7 @@ static TgStatus piece_moved(TgContext *ctx, const Exchange *e, int from, int to,
   return c->rank == from ? comm_send(c, to, host, n) : comm_receive(c, from, host, n);
 }
 
-/* As moved, where the host cannot reach one of the two memories: in pieces, on both ranks. */
+/* Like `moved`, if the host cannot reach one of the two memories: in pieces, on both ranks. */
 static TgStatus moved_staged(TgContext *ctx, const Exchange *e, Device *to, int rank, char *dst, Device *from,
                              char *src, size_t nbytes) {
   bool sends = !from->remote, keeps = to ? !to->remote : dst != NULL;
@@ -241,8 +245,8 @@ static TgStatus moved_staged(TgContext *ctx, const Exchange *e, Device *to, int 
   return s;
 }
 
-/* dst of `to`, of the host where that is NULL, from src of `from`; rank: the one that has dst, -1: all have
- * one. This rank has one of the two, or both. */
+/* Moves bytes from src of device `from` to dst of device `to`, or of the host if `to` is NULL. rank: the
+ * rank that has dst; -1: all have one. This rank has the source, the destination or both. */
 static TgStatus moved(TgContext *ctx, const Exchange *e, Device *to, int rank, char *dst, Device *from,
                       char *src, size_t nbytes) {
   Comm *c = ctx->comm;
@@ -257,7 +261,7 @@ static TgStatus moved(TgContext *ctx, const Exchange *e, Device *to, int rank, c
   return comm_await(c, NULL);
 }
 
-/* Every rank begins the exchange; those that have no part in it go on. */
+/* Every rank begins the exchange. A rank that has no part in it returns at once. */
 TgStatus comm_copy(TgContext *ctx, Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
   Comm *c = ctx->comm;
   bool nccl = copy_by_nccl(ctx, to, from), sends = !from->remote;

@@ -1,14 +1,14 @@
-/* realize.c: values of tensors. In: handles. Out: their values in memory, and the stores that wait on it
- * done. What is computed becomes memory of the handle's own. A store that runs makes the next version of its
- * memory; if something that can still be asked for needs the version before, that is copied first: so a
- * tensor has the value of the moment it was built in, as if everything were computed at once. */
+/* realize.c: computes the values of tensors. In: handles. Out: their values in memory, and the stores that
+ * wait on that memory done. A computed value becomes memory of the handle's own. A store that runs makes
+ * the next version of its memory. If the version before may still be needed, it is copied first. So a
+ * tensor has the value of the moment at which it was built, as if everything were computed at once. */
 #include "engine/graph_copy.h"
 #include "runtime/comm.h"
 #include "tensor/front.h"
 #include "tensor/multi.h"
 #include <string.h>
 
-/* t becomes the value of a root: made, NULL: another result's */
+/* Tensor t becomes the value of a root. made: the memory of the value; NULL: another result has it. */
 typedef struct Result {
   TgTensor *t;
   size_t root;
@@ -30,21 +30,23 @@ static bool no_memory(TgContext *ctx) {
 static int64_t nelem_of(TgContext *ctx, const UOp *u) { return dim_product(ctx->store, u->shape); }
 
 /* ---- roots */
-static bool store_root(Run *r, Buffer *b) { /* the store that waits on b */
+/* Adds as a root the store that waits on b. */
+static bool store_root(Run *r, Buffer *b) {
   UOp *now = memory_node(r->ctx, b);
   UOp *after = now ? UNEW(r->ctx->store, OPS_AFTER, b->dtype, 1, ARG0, now, b->store) : NULL;
   if (map_get_ptr(&r->g.is_stored, b)) return true;
   return after ? graph_reach(&r->g, after) : no_memory(r->ctx);
 }
 
-/* t as memory of its own that a store fills: what it holds is, or will be, another handle's. */
+/* Gives t memory of its own that a store fills, because the memory with its value is, or will be, another
+ * handle's. */
 static bool own_copy(Run *r, TgTensor *t) {
   UOp *value = t->uop, *n = buffer_node(r->ctx, tensor_device(t), dt(t), nelem(t), value->shape);
   if (!n) return no_memory(r->ctx);
   tensor_set(t, n);
   if (!store_to(t, n, value) || !store_root(r, t->memory)) return false;
   if (!dtype_is_float(dt(t))) return true;
-  UOp *next = memory_next(r->ctx, t->memory); /* gradients go on through what it is a copy of */
+  UOp *next = memory_next(r->ctx, t->memory); /* gradients continue through the value that it is a copy of */
   return (next && map_put_ptr(&r->ctx->history, next, value)) || no_memory(r->ctx);
 }
 
@@ -54,12 +56,13 @@ static bool want(Run *r, TgTensor *t, bool only) {
   uint64_t failed = ctx->mem.failed;
   UOp *v = value_of_node(ctx, t->uop), *bottom = view_bottom(v);
   if (failed != ctx->mem.failed) return no_memory(ctx);
-  bool waits = bottom && uop_has(v, AFTER); /* what another handle's memory will hold */
+  bool waits = bottom && uop_has(v, AFTER); /* the value is what another handle's memory will hold */
   Buffer *b = bottom && !waits ? buffer_of_value(ctx, bottom) : NULL;
-  bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */
+  /* an expression of variables stays an expression, because it may be asked for again */
+  bool stays = t->uop->symbolic || only;
   const Ints *most = dims_max(ctx->store, t->uop->shape);
-  bool later =
-      most && dim_product(ctx->store, most) > 0; /* bound anew it may have elements, as in a replay */
+  /* If the variables are bound anew, as in a replay, it may have elements. */
+  bool later = most && dim_product(ctx->store, most) > 0;
   if (nelem_of(ctx, t->uop) == 0 && !(later && ctx->capture)) {
     if (only || later) return true;
     UOp *none = buffer_node(ctx, tensor_device(t), dt(t), 0, t->uop->shape);
@@ -69,7 +72,7 @@ static bool want(Run *r, TgTensor *t, bool only) {
     return true;
   }
   if (waits) return stays ? store_root(r, buffer_get(ctx, bottom)) : own_copy(r, t);
-  if (b) { /* its value lies in memory that is not its own */
+  if (b) { /* its value is in memory that is not its own */
     if (stays) return true;
     if (b->places || b->store || b->borrowed || !is_place(v)) return own_copy(r, t);
     UOp *now = memory_node(ctx, b), *own = now ? view_on(ctx, v, bottom, now) : NULL;
@@ -84,8 +87,9 @@ static bool want(Run *r, TgTensor *t, bool only) {
           no_memory(ctx));
 }
 
-/* Which graphs can need what n memories hold: those with a bit of these among their memories; all, where a
- * memory holds a constant expression's value. */
+/* Which graphs may need the contents of some memories. of: a set of bits in which each memory has bit uid
+ * % 64; a graph without any of these bits does not need them. all: every graph may, because a memory holds
+ * the value of a constant expression. */
 typedef struct Bits {
   uint64_t of;
   bool all;
@@ -94,7 +98,7 @@ typedef struct Bits {
 static Bits bits_of(TgContext *ctx, Buffer *const *b, size_t n) {
   Bits bits = {0};
   for (size_t i = 0; i < n; i++) {
-    /* asked about too: may it be used again? */
+    /* The copy is included, because the question is also whether its memory can be reused. */
     const Buffer *copy = b[i]->copy ? ctx->buffers.at[b[i]->copy - 1] : NULL;
     bits.of |= 1ull << (b[i]->uid & 63) | b[i]->origin | (copy ? copy->origin : 0);
     bits.all |= b[i]->constant || (copy && copy->constant);
@@ -104,8 +108,8 @@ static Bits bits_of(TgContext *ctx, Buffer *const *b, size_t n) {
 
 static bool can_need(Bits bits, const UOp *u) { return bits.all || (u->ranges & bits.of); }
 
-/* With any store go the values that were said to be computed before it, and every store that waits and reads
- * what is stored to. */
+/* Adds what must run together with any store: the pending values that were to be computed before it, and
+ * every waiting store that reads what is stored to. */
 static bool wanted_too(Run *r, bool only) {
   TgContext *ctx = r->ctx;
   for (size_t i = 0; i < ctx->pending.len; i++)
@@ -117,7 +121,7 @@ static bool wanted_too(Run *r, bool only) {
     size_t n = r->g.stored.len;
     for (size_t i = 0; i < ctx->waiting.len; i++) {
       Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
-      /* on another device it gets a copy, of the version that it was built on */
+      /* A store on another device gets a copy of the version that it was built on. */
       if (b->device == r->g.device && b->store && can_need(bits, b->store) && !store_root(r, b)) return false;
     }
     grew = r->g.stored.len > n;
@@ -125,7 +129,7 @@ static bool wanted_too(Run *r, bool only) {
   return true;
 }
 
-/* ---- what old versions are needed for */
+/* ---- which old versions are needed */
 typedef struct Needs {
   TgContext *ctx;
   Bits bits;
@@ -161,10 +165,10 @@ static bool need(Needs *w, UOp *u) {
   return vec_push(&w->ctx->mem, &w->todo, u);
 }
 
-/* What handle t is to be computed from. */
+/* Adds what handle t is to be computed from. */
 static bool need_handle(Needs *w, TgTensor *t) {
   bool ok = t->part || need(w, t->uop);
-  for (int i = 0; ok && i < t->nparts; i++) /* on several devices, while it is computed */
+  for (int i = 0; ok && i < t->nparts; i++) /* parts on several devices, while the whole is computed */
     if (!t->part[i]->memory) ok = need(w, t->part[i]->uop);
   return ok;
 }
@@ -181,16 +185,16 @@ static bool marked(Needs *w, Buffer *b) {
   return vec_push(&w->ctx->mem, &w->marked, b);
 }
 
-/* Marks the buffers that hold what `todo` is to be computed from. */
+/* Marks the buffers that hold what the nodes in `todo` are to be computed from. */
 static bool needs_walk(Needs *w) {
   bool ok = true;
   uint64_t failed = w->ctx->mem.failed;
   capture_asks(w->ctx, true);
   while (ok && w->todo.len) {
     UOp *u = w->todo.at[--w->todo.len];
-    /* an expression of variables is computed again */
+    /* An expression of variables is computed again. */
     UOp *v = u->symbolic && !(u->mark & MARK_VIEW) ? u : value_of_node(w->ctx, u);
-    /* a store that waits: it is made now, or asked about with the others that wait */
+    /* A waiting store runs now, or is looked at with the other waiting stores. */
     if (v && v->op == OPS_AFTER) continue;
     if (v && v->op == OPS_BUFFER)
       ok = marked(w, buffer_of_value(w->ctx, v));
@@ -222,9 +226,9 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   return true;
 }
 
-/* While a function is captured, the old versions of some of n memories are copied, which its first call did
- * not store to. If that is for an expression of before that it reads, replays would copy what is stored then:
- * it is captured anew. */
+/* Called during a capture that copies the old versions of some of n memories, which the function's first
+ * call did not store to. If a copy is for an older expression that the function reads, a replay would copy
+ * later contents instead, so the function must be captured anew. */
 static bool captures_told(TgContext *ctx, Buffer *const *stored, size_t n, const bool *copied) {
   Bits bits = bits_of(ctx, stored, n);
   bool ok = true;
@@ -241,13 +245,13 @@ static bool captures_told(TgContext *ctx, Buffer *const *stored, size_t n, const
   return ok;
 }
 
-/* Of n memories, the ones whose version now is needed later are copied. */
+/* Copies those of n memories whose current version is needed later. */
 static bool needed_copied(Needs *w, Buffer *const *stored, size_t n) {
   TgContext *ctx = w->ctx;
   bool *keep = mem_alloc(&ctx->mem, n * sizeof *keep), copies = false, ok = keep != NULL;
   for (size_t i = 0; ok && i < n; i++)
     keep[i] = stored[i]->needed;
-  /* what is read now is not used again */
+  /* A memory that this run reads is not reused for a copy. */
   for (size_t i = 0; ok && w->run && i < w->run->g.buffers.len; i++)
     ok = marked(w, w->run->g.buffers.at[i].buffer);
   for (size_t i = 0; ok && i < n; i++) {
@@ -262,10 +266,10 @@ static bool needed_copied(Needs *w, Buffer *const *stored, size_t n) {
   return ok;
 }
 
-/* Before n memories are stored to: a version that a live handle's graph reads, and that is found nowhere
- * else, is copied. Not counted are handles of the memory itself, which go on to the next version, and the
- * results of run r, which are computed now; one of variables is asked for again. What nothing was stored to
- * yet, nobody can read. */
+/* Called before n memories are stored to. Copies each version that the graph of a live handle reads and
+ * that is nowhere else. Three kinds of readers do not count: handles of the memory itself, which move on
+ * to the next version; the results of run r, which are computed now; and expressions of variables, which
+ * are computed again. A memory that was never stored to cannot have been read. */
 static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, const Run *r) {
   Needs w = {.ctx = ctx, .bits = bits_of(ctx, stored, n), .run = r};
   bool ok = true, any = false;
@@ -291,7 +295,7 @@ TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) {
 }
 
 /* ---- running */
-/* where the device's memory is a copy of the file */
+/* Writes b's contents to its file, if the device's memory is a copy of the file. */
 static bool file_written(TgContext *ctx, const Buffer *b) {
   void *at = file_data(&((Buffer *)b)->file);
   if (!at || at == b->data) return true;
@@ -330,9 +334,9 @@ static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
   return true;
 }
 
-/* How a value was computed is kept for gradients. A loop x = f(x) would keep all its past, so where no tensor
- * requires a gradient the past is cut after some generations: what then asks for a gradient through the cut
- * is told so. */
+/* How a value was computed is kept for gradients. A loop x = f(x) would keep all of its past. So if no
+ * tensor requires a gradient, the past is cut after this many generations. A gradient that is later asked
+ * for through the cut is an error that says so. */
 enum { GENERATIONS = 64 };
 
 static bool remembered(Run *r, const Result *res, UOp *memory) {
@@ -350,7 +354,7 @@ static bool results_known(Run *r) {
   for (size_t i = 0; i < r->results.len; i++) {
     Result *res = &r->results.at[i];
     UOp *made = res->made;
-    /* two expressions, one value: one of the roots was computed */
+    /* two expressions of one value: only one of the roots was computed */
     for (size_t k = 0; !made && k < r->results.len; k++)
       if (graph_root(&r->g, r->results.at[k].root) == graph_root(&r->g, res->root))
         made = r->results.at[k].made;
@@ -396,8 +400,9 @@ static bool run_planned(Run *r, Plan *p) {
   return ok;
 }
 
-/* One schedule cannot read a value on both sides of a store to its memory in one step. What the stored
- * memories hold is then copied, by programs that a capture sees too, and read from there. */
+/* Runs a graph that cannot be scheduled because a value is read on both sides of a store to its memory.
+ * The contents of the stored memories are first copied, by programs that a capture sees too, and read from
+ * the copies. */
 static bool run_apart(Run *r, Watch *only);
 
 static bool run(Run *r, Watch *only) {
@@ -428,7 +433,7 @@ static bool contents_copied(TgContext *ctx, Buffer *b) {
   TgTensor *t = tensor_memory(ctx, n);
   UOp *store = b->store;
   if (!t) return no_memory(ctx);
-  b->store = NULL; /* what it holds is read: not what it will hold */
+  b->store = NULL; /* what b holds now is read, not what it will hold */
   bool ok = store_to(t, n, was) && !realize(ctx, NULL, 0, &t->memory, 1, NULL, true);
   b->store = store;
   ok = ok && value_known(ctx, was, t->uop);
@@ -452,7 +457,8 @@ static bool run_apart(Run *r, Watch *only) {
 }
 
 /* ---- copies between devices */
-/* Movements of a value that lies in memory, as a view of that; NULL: they are of no such value. */
+/* Returns movements of a value that is in memory, as a view of that memory. NULL: u does not move such a
+ * value. */
 static UOp *moved_in_memory(TgContext *ctx, UOp *u) {
   for (UOp *m = u; (op_flags((Ops)m->op) & OPF_MOV || m->op == OPS_DETACH) && m->src[0]->is_tensor;
        m = m->src[0]) {
@@ -463,14 +469,16 @@ static UOp *moved_in_memory(TgContext *ctx, UOp *u) {
   return NULL;
 }
 
-/* What is in memory already, in one piece, is copied from there; all else is computed first, where it is. */
+/* Returns where a source is copied from. A source that is contiguous in memory already is copied from
+ * there. Any other source is computed first, on its own device. */
 static UOp *piece_for_copy(TgContext *ctx, UOp *source, TgTensor **computed) {
   int64_t start;
   UOp *v = value_of_node(ctx, source);
   if (!v || !view_bottom(v)) v = moved_in_memory(ctx, source);
   Buffer *b = v && view_bottom(v) ? buffer_of_value(ctx, view_bottom(v)) : NULL;
   if (b && b->data && piece_of(v, &start)) return v;
-  /* alone: what would be stored with it may need other copies, and these this one */
+  /* It is computed alone, because stores that would run with it may need other copies, and these may need
+   * this one. */
   UOp *whole = uop_alu1(ctx->store, OPS_CONTIGUOUS, source);
   TgTensor *t = whole ? tensor_new(ctx, whole) : NULL;
   if (t && realize_alone(ctx, &t, 1)) tg_release(t), t = NULL;
@@ -478,7 +486,8 @@ static UOp *piece_for_copy(TgContext *ctx, UOp *source, TgTensor **computed) {
   return *computed ? value_of_node(ctx, (*computed)->uop) : NULL;
 }
 
-/* All of a file that views see, and the same views of what it was copied to: nothing is computed in files. */
+/* Copies the whole of a file that a view sees, and applies the same view to the copy, because nothing is
+ * computed on the device of files. */
 static bool copy_of_file(TgContext *ctx, UOp *copy, UOp *view) {
   UOp *bottom = view_bottom(view), *whole = bottom;
   Buffer *b = buffer_get(ctx, bottom);
@@ -488,7 +497,7 @@ static bool copy_of_file(TgContext *ctx, UOp *copy, UOp *view) {
   return there && value_known(ctx, copy, there);
 }
 
-/* The value of a COPY in memory of the device that it names. */
+/* Computes a COPY: its value is put in memory of the device that it names. */
 static bool copy_made(TgContext *ctx, UOp *copy) {
   UOp *source = copy->src[0], *n = NULL;
   TgTensor *computed = NULL;
@@ -499,13 +508,13 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
   UOp *v = piece_for_copy(ctx, source, &computed);
   UOp *same = v ? uop_new(ctx->store, OPS_COPY, (DType)v->dtype, 1, 1, &v, copy->arg) : NULL;
   UOp *had = same && same != copy ? value_of_node(ctx, same) : NULL;
-  if (had && had != same) { /* the same memory went there before, by another name */
+  if (had && had != same) { /* the same memory was copied there before, under another node */
     tg_release(computed);
     return value_known(ctx, copy, had) || no_memory(ctx);
   }
   UOp *bottom = v ? view_bottom(v) : NULL;
   Buffer *b = bottom ? buffer_of_value(ctx, bottom) : NULL, *there = NULL;
-  if (v) piece_of(v, &start); /* of a symbolic size: the first of the memory */
+  if (v) piece_of(v, &start); /* for a symbolic size: the first elements of the memory */
   if (b) n = buffer_node(ctx, to->index, b->dtype, nelem_of(ctx, source), source->shape);
   if (n) there = buffer_get(ctx, view_bottom(n));
   bool ok = same && there && !buffer_ready(ctx, there);
@@ -526,7 +535,7 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
     ctx->counters.copies += !to->remote;
     if (!to->remote) ctx->counters.bytes_copied += (uint64_t)there->nelem * size;
   }
-  if (computed && copies_awaited(ctx)) ok = false; /* what is copied goes away */
+  if (computed && copies_awaited(ctx)) ok = false; /* the source of the copy is about to be freed */
   tg_release(computed);
   return ok || no_memory(ctx);
 }
@@ -538,7 +547,8 @@ static bool copies_made(TgContext *ctx, const Graph *g) {
 }
 
 /* ---- on one device */
-typedef struct Asked { /* what is to be realized */
+/* What is to be realized. */
+typedef struct Asked {
   TgTensor *const *t;
   size_t n;
   Buffer *const *stores;
@@ -557,7 +567,8 @@ static bool reached(Run *r, const Asked *a) {
   return ok;
 }
 
-/* A graph that needs copies is reached anew when they are made: making them may have run stores. */
+/* Realizes what is on one device. If the graph needs copies, it is reached anew after they were made,
+ * because making them may have run stores. */
 static TgStatus realize_on(TgContext *ctx, int device, const Asked *a) {
   Run r = {.ctx = ctx};
   bool ok = graph_init(&r.g, ctx, device) || no_memory(ctx);
@@ -572,7 +583,7 @@ static TgStatus realize_on(TgContext *ctx, int device, const Asked *a) {
   }
   ok = ok && run(&r, a->only);
   graph_free(&r.g);
-  /* equal values of two handles are memory of each */
+  /* Two handles with equal values each get memory of their own. */
   for (size_t i = 0; ok && !a->only && i < r.results.len; i++) {
     TgTensor *twin = r.results.at[i].t;
     if (!twin->memory && !twin->uop->symbolic) ok = !realize(ctx, &twin, 1, NULL, 0, NULL, false);
@@ -581,7 +592,7 @@ static TgStatus realize_on(TgContext *ctx, int device, const Asked *a) {
   return ok ? TG_OK : ctx->err.status ? ctx->err.status : error_no_memory(&ctx->err, "realize");
 }
 
-/* Each device computes what it has; kernels of two are never joined. */
+/* Each device computes the values that are on it. Kernels of two devices are never joined. */
 static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
                         Watch *only, bool alone) {
   if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
@@ -668,7 +679,8 @@ UOp *value_in_memory(TgContext *ctx, TgTensor *t) {
   return NULL;
 }
 
-bool in_memory(const UOp *u) { /* a whole buffer, perhaps in another shape */
+/* Whether u is a whole buffer, perhaps in another shape. */
+bool in_memory(const UOp *u) {
   while (u->op == OPS_RESHAPE || u->op == OPS_DETACH || u->op == OPS_AFTER)
     u = u->src[0];
   return u->op == OPS_BUFFER;
@@ -679,7 +691,8 @@ Buffer *value_of(TgContext *ctx, TgTensor *t) {
   return u ? buffer_of_value(ctx, view_bottom(u)) : NULL;
 }
 
-/* The leading part, of symbolic size, of a whole buffer: what holds a value of symbolic shape. */
+/* Whether u is the leading part, of symbolic size, of a whole buffer. Such a part holds a value of
+ * symbolic shape. */
 static bool is_part(const UOp *u) {
   const UOp *whole = u->op == OPS_SHRINK ? u->src[0] : u;
   bool part = u->op == OPS_SHRINK && dims_symbolic(u->shape) &&
@@ -698,7 +711,8 @@ void in_memory_now(TgContext *ctx, TgTensor *t) {
   if (value && view_bottom(value)) tensor_set(t, value);
 }
 
-/* Element runs of the part that are one piece in memory, one after another. */
+/* Reads a part of symbolic size. Each run of its elements that is contiguous in memory is read in one
+ * piece. */
 static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char *out, size_t nbytes) {
   const Ints *all = part->src[0]->shape;
   int64_t now[TG_MAX_RANK], at[TG_MAX_RANK] = {0}, run = 1, row = 0;
@@ -726,7 +740,7 @@ static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char
   return s;
 }
 
-/* A strided view, as a contiguous tensor of its own. */
+/* Returns a strided view as a contiguous tensor of its own. */
 static TgTensor *made_contiguous(TgContext *ctx, UOp *u) {
   TgTensor *t = tensor_new(ctx, uop_alu1(ctx->store, OPS_CONTIGUOUS, u));
   if (!t || !engine_realize(ctx, &t, 1)) return t;

@@ -1,15 +1,15 @@
-/* shards.c: values of tensors on several devices. In: handles. Out: each part in memory of its device, and
- * the stores that wait on parts done. What crosses devices cuts the graph in levels: at level 0 stands what
- * needs nothing of another device, behind a copy the next one begins. All of a level is computed at once,
- * each device its own; what later levels read of it stays in memory, so that nothing dear is computed twice.
- */
+/* shards.c: computes the values of tensors on several devices. In: handles. Out: each part in memory of
+ * its device, and the stores that wait on parts done. Copies between devices cut the graph into levels:
+ * level 0 needs nothing of another device, and each copy begins the next level. All of a level is computed
+ * at once, each device its own part. What later levels read of it stays in memory, so that nothing
+ * expensive is computed twice. */
 #include "engine/graph_copy.h"
 #include "tensor/front.h"
 #include "tensor/multi.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* What is computed by fewer operations than this is computed again in the next level. */
+/* A value of fewer operations than CHEAP is computed again in the next level. */
 enum { CHEAP = 4, DEAR = 64, MOST_WEIGHT = 255 };
 
 typedef struct Leveled {
@@ -25,9 +25,9 @@ typedef struct WalkAt {
 typedef struct Levels {
   TgContext *ctx;
   Map seen; /* node -> level << 8 | weight */
-  Map kept; /* nodes that are in `roots` */
+  Map kept; /* the nodes in `roots` */
   Vec(WalkAt) stack;
-  Vec(Leveled) roots, copies; /* to be kept in memory; to be copied then */
+  Vec(Leveled) roots, copies; /* values to keep in memory; copies to make then */
   int most;
 } Levels;
 
@@ -36,7 +36,7 @@ static bool crosses(const UOp *u) { return u->op == OPS_COPY && u->src[0]->devic
 
 static bool is_exchanged(const UOp *u) { return u->op == OPS_BUFFER || u->op == OPS_AFTER || crosses(u); }
 
-/* Source i of u as it is read; NULL: it is memory, or a number. */
+/* Returns source i of u as it is read. NULL: it is memory, or a number. */
 static UOp *read_by(Levels *l, const UOp *u, int i) {
   UOp *s = u->src[i];
   if (i == 0 && (u->op == OPS_STORE || u->op == OPS_AFTER)) return NULL;
@@ -45,7 +45,7 @@ static UOp *read_by(Levels *l, const UOp *u, int i) {
   return value_of_node(l->ctx, s);
 }
 
-/* What u moves, or u. */
+/* Returns what u moves, or u itself. */
 static UOp *moved_by(Levels *l, UOp *u) {
   while (u && (op_flags((Ops)u->op) & OPF_MOV || u->op == OPS_DETACH || (u->op == OPS_COPY && !crosses(u))))
     u = u->src[0]->is_tensor && u->src[0]->devices ? value_of_node(l->ctx, u->src[0]) : NULL;
@@ -69,7 +69,8 @@ static int own_weight(const UOp *u) {
   return dear ? DEAR : 0;
 }
 
-/* What u reads of an earlier level stays in memory: always for a copy, which has it from there. */
+/* Keeps in memory what u reads of an earlier level, unless it is cheap. What a copy reads is always kept,
+ * because the copy is made from memory. */
 static bool reads_kept(Levels *l, UOp *u) {
   for (int i = 0; i < u->nsrc; i++) {
     UOp *s = read_by(l, u, i), *b = s && s->op != OPS_STORE ? moved_by(l, s) : NULL;
@@ -129,7 +130,7 @@ static void levels_free(Levels *l) {
   vec_free(mem, &l->stack), vec_free(mem, &l->roots), vec_free(mem, &l->copies);
 }
 
-/* Handles that nobody else has. */
+/* handles that nobody else has */
 typedef Vec(TgTensor *) Handles;
 
 static bool hide(TgContext *ctx, Handles *to, UOp *u) {
@@ -146,7 +147,7 @@ static void handles_free(TgContext *ctx, Handles *h) {
   vec_free(&ctx->mem, h);
 }
 
-/* All of a level's are on their way at once. One that is of another's copy waits for that. */
+/* Makes all copies of a level at once. A copy that reads what another copy writes waits for it. */
 static TgStatus copies_of_level(Levels *l, int level) {
   TgContext *ctx = l->ctx;
   TgStatus s = TG_OK;
@@ -169,7 +170,7 @@ static TgStatus level_made(Levels *l, int level) {
   return s ? s : copies_of_level(l, level + 1);
 }
 
-/* All that comes before the last copy. */
+/* Makes all levels before the last. */
 static TgStatus levels_made(Levels *l) {
   TgStatus s = TG_OK;
   for (int level = 0; !s && level < l->most; level++)
@@ -177,12 +178,12 @@ static TgStatus levels_made(Levels *l) {
   return s;
 }
 
-/* ---- what is asked for */
+/* ---- the tensors that are asked for */
 typedef struct Many {
   TgContext *ctx;
-  Handles values, places;  /* what is computed, of one device each; what a store waits on */
-  Handles wholes, singles; /* whose values become those; on several devices, on one */
-  Handles made;            /* of singles: handles of the same values, without MULTI below */
+  Handles values, places;  /* tensors of one device that are computed; those that a store waits on */
+  Handles wholes, singles; /* tensors on several devices and on one, whose values these become */
+  Handles made;            /* for each of singles, a handle of the same value without a MULTI below */
 } Many;
 
 static bool add(Many *m, TgTensor *t) {
@@ -205,7 +206,7 @@ static bool add(Many *m, TgTensor *t) {
   return true;
 }
 
-/* Losses that are computed with the next store. */
+/* Adds pending values on several devices, which are computed with the next store. */
 static bool add_pending(Many *m) {
   TgContext *ctx = m->ctx;
   bool ok = true;
@@ -221,8 +222,8 @@ static bool add_pending(Many *m) {
   return ok;
 }
 
-/* How a value in memory was computed, as gradients want to know it: not each part by itself. What was
- * forgotten of the parts is of the whole. */
+/* Keeps how a value in memory was computed, which gradients need for the whole and not for each part. If
+ * the past of a part was forgotten, that of the whole is too. */
 static bool past_kept(TgContext *ctx, UOp *memory, UOp *expr) {
   bool known = dtype_is_float((DType)expr->dtype);
   for (int i = 0; i < (is_multi(memory) ? memory->nsrc : 0); i++) {
@@ -241,7 +242,7 @@ static bool whole_made(Many *m, TgTensor *t) {
     src[i] = t->part[i]->uop;
     memory = memory && t->part[i]->memory;
   }
-  if (ok && !memory) { /* of variables: asked for again, it is computed again */
+  if (ok && !memory) { /* an expression of variables is computed again when it is asked for */
     shard_unlink(t);
     return true;
   }
@@ -297,7 +298,7 @@ bool shards_asked(TgContext *ctx, TgTensor *const *t, size_t n, size_t nstores) 
     if (t[i]->part || has_multi(t[i]->uop)) return true;
     stores = stores || (t[i]->memory && t[i]->memory->store);
   }
-  if (stores && ctx->devices.len > 1) /* a store to a part, whose value may come from the others */
+  if (stores && ctx->devices.len > 1) /* a store to a part, whose value may come from other devices */
     for (size_t i = 0; i < ctx->waiting.len; i++)
       for (const TgTensor *h = ctx->buffers.at[ctx->waiting.at[i]]->places; h; h = h->next_place)
         if (h->whole) return true;
@@ -313,7 +314,7 @@ TgStatus shards_realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
   TgStatus s = ok                ? run(&m, stores, nstores)
                : ctx->err.status ? ctx->err.status
                                  : error_no_memory(&ctx->err, "realize");
-  for (size_t i = 0; s && i < m.wholes.len; i++) /* expressions again */
+  for (size_t i = 0; s && i < m.wholes.len; i++) /* turn the tensors back into expressions */
     if (m.wholes.at[i]->part && !is_multi(m.wholes.at[i]->uop)) shard_unlink(m.wholes.at[i]);
   handles_free(ctx, &m.made);
   vec_free(&ctx->mem, &m.values), vec_free(&ctx->mem, &m.places);
@@ -321,7 +322,8 @@ TgStatus shards_realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
   return s;
 }
 
-/* Each part as a tensor of one device. What the copies between them are of is computed, to be copied. */
+/* Shows the launches for each part, as for a tensor of one device. What copies between the parts read is
+ * computed, so that it can be copied. */
 TgStatus shards_watched(TgContext *ctx, TgTensor *const *t, size_t n, Watch *only) {
   Handles parts = {0};
   bool ok = true;
@@ -337,7 +339,7 @@ TgStatus shards_watched(TgContext *ctx, TgTensor *const *t, size_t n, Watch *onl
 }
 
 /* ---- reading */
-/* Part i, row-major in `from`, to its place in the whole. */
+/* Copies part i, which is row-major in `from`, to its place in the whole. */
 static void part_placed(const Layout *at, const Ints *shape, size_t size, int i, const char *from, char *to) {
   int64_t outer = 1, inner = (int64_t)size, n = at->bound[i + 1] - at->bound[i];
   for (int k = 0; k < shape->n; k++) {
@@ -348,14 +350,15 @@ static void part_placed(const Layout *at, const Ints *shape, size_t size, int i,
     memcpy(to + (o * shape->v[at->axis] + at->bound[i]) * inner, from + o * n * inner, (size_t)(n * inner));
 }
 
-/* The part that is read of a value that is whole on each: of who alone reads its own, where it has one. */
+/* Returns the part to read if each device has the whole value. A rank that reads alone reads its own part
+ * if it has one. */
 static int whole_read(const TgContext *ctx, const Layout *at) {
   for (int i = 0; ctx->reader && i < at->n; i++)
     if (device_at(ctx, at->device[i])->of_rank == abs(ctx->reader)) return i;
   return 0;
 }
 
-/* out: NULL where another rank alone reads */
+/* out: NULL if only another rank reads. */
 TgStatus shards_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   if (engine_realize(ctx, &t, 1)) return ctx->err.status;
   UOp *multi = multi_lowered(ctx, t->uop);

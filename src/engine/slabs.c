@@ -1,7 +1,8 @@
-/* slabs.c: memory for what plans need between their kernels. In: a plan that is about to run. Out: its slabs,
- * from a pool of the context, to which they go back after the run: so plans that do not run share what they
- * need, and many shapes take no more than the largest of them. The pool keeps at most twice what was in use
- * at once on a device, or what tg_pool_limit says; what was used longest ago goes first. */
+/* slabs.c: memory for what plans need between their kernels. In: a plan that is about to run. Out: its
+ * slabs. They are taken from a pool of the context and returned to it after the run. So plans that do not
+ * run at the same time share memory, and many shapes take no more than the largest of them. For each
+ * device the pool keeps at most twice the most bytes that were in use at once, or what tg_pool_limit says.
+ * The slab that was used longest ago is freed first. */
 #include "engine/engine.h"
 
 struct Slab {
@@ -9,7 +10,7 @@ struct Slab {
   void *at;
   size_t nbytes;
   uint64_t user; /* number of the plan that used it last */
-  uint64_t when; /* how many had come back before it: the least is freed first */
+  uint64_t when; /* number of slabs returned so far; the least is freed first */
 };
 
 static SlabPool *pool_of(TgContext *ctx) { return engine_slabs(ctx); }
@@ -26,8 +27,8 @@ static void slab_free(SlabPool *pool, size_t i) {
   s.dev->backend->free(s.dev, s.at, s.nbytes);
 }
 
-/* The slab that this plan had last, because the arguments of a replay then stay the same; else the smallest
- * one that is large enough and not much too large. -1: none. */
+/* Finds the slab that this plan had last, because the arguments of a replay then stay the same; otherwise
+ * the smallest slab that is large enough and not much too large. -1: there is none. */
 static int64_t slab_find(const SlabPool *pool, const Device *d, const void *had, size_t nbytes) {
   enum { MUCH = 4 };
 
@@ -42,9 +43,9 @@ static int64_t slab_find(const SlabPool *pool, const Device *d, const void *had,
   return best;
 }
 
-/* Whether slab i may be read where nothing was written: a plan that begins with zeros says so, and what a
- * kernel writes whose sizes vary is as large as it can be. Of the latter nothing is used; as zeros it is the
- * same each time. */
+/* Whether slab i may be read where nothing was written. This is so for a plan that begins with zeros. It
+ * is also so for the result of a kernel with variable sizes, which has memory for the largest sizes; the
+ * rest is not used, but as zeros it is the same each time. */
 static bool begins_as_zeros(const Plan *p, int i) {
   bool varies = false;
   for (int t = 0; t < p->sched.ntemp && !p->cleared && !varies; t++)
@@ -77,12 +78,12 @@ TgStatus slabs_take(TgContext *ctx, Plan *p) {
   TgStatus st = TG_OK;
   if (p->running) return TG_OK;
   p->running = true;
-  /* room to come back to, made now because coming back cannot fail */
+  /* Room to return the slabs is reserved now, because slabs_return cannot fail. */
   pool->used += (size_t)p->nslab;
   if (!vec_reserve(&ctx->mem, &pool->unused, pool->unused.len + pool->used))
     st = error_no_memory(&ctx->err, "realize");
   for (int i = 0; i < p->nslab; i++) {
-    p->slab_room[i] = 0; /* not taken */
+    p->slab_room[i] = 0; /* not taken yet */
     if (!st && p->slab_bytes[i]) st = slab_take(ctx, p, i);
   }
   return st;

@@ -1,11 +1,11 @@
-/* choose.c: the opts of a kernel. In: its shape (shape.h). Out: of all lists that a few templates give, the
- * one that costs least (cost.c).
+/* choose.c: the opts of a kernel. In: its shape (shape.h). Out: the list that costs least (cost.c), of all
+ * lists that a few templates produce.
  *
- * Every loop is tried in every role. Lanes: a loop of the outputs, or (GROUP) one of the reduction along
- * which memory is contiguous. Tile: any other loop of the outputs, so many values that the registers are
- * used. What is read behind a gate, or strided along the lanes, is staged: once, or for each block of the
- * lanes, or for each block of a loop that only it depends on; or it is read lane by lane. No kernel is known
- * by name. */
+ * Every loop is tried in every role. Lanes: a loop of the outputs, or (GROUP) a loop of the reduction
+ * along which memory is contiguous. Tile: any other loop of the outputs, with so many values that the
+ * registers are used. Memory that is read behind a gate, or strided along the lanes, is staged: once, or
+ * for each block of the lanes, or for each block of a loop that only it depends on. Otherwise it is read
+ * lane by lane. No kernel is recognised by its name. */
 #include "plan/cost.h"
 #include <math.h>
 #include <stdlib.h>
@@ -13,21 +13,21 @@
 enum {
   LANES = TILE_LANES,
   MOST_TILE = 16,
-  MOST_IN_SUM = 24, /* vectors of sums whose lanes go along the reduction */
-  ENOUGH_TILE = 12, /* registers */
+  MOST_IN_SUM = 24, /* vectors of sums, if lanes go along the reduction */
+  ENOUGH_TILE = 12, /* registers of a tile that keep the units busy */
   LEAST_LANES = 4,
   SHORT_SUM = 25,
   MOST_TEXT = 128 /* steps that are written out */
 };
 
-/* Lanes and a tile: what several lists have in common. */
+/* Lanes and a tile, which several lists have in common. */
 typedef struct Tiling {
-  int number; /* of two lists that cost the same, the one with the lower number is taken */
+  int number; /* if two lists cost the same, the one of the tiling with the lower number is taken */
   int lane, tile;
   int64_t lanes, rows;
-  bool apart;   /* loops that all loads move with are loops as others are */
-  bool in_sum;  /* lanes along a reduction: all lists of these */
-  double least; /* cycles that no list of it stays below */
+  bool apart;   /* loops that all loads move with are treated like other loops */
+  bool in_sum;  /* stands for all lists with lanes along this loop of the reduction */
+  double least; /* cycles that no list of the tiling can be below */
 } Tiling;
 
 typedef struct Search {
@@ -36,7 +36,7 @@ typedef struct Search {
   TgMem *mem;
   Str *costs;
   Vec(Tiling) tilings;
-  int number; /* of the tiling at hand */
+  int number; /* of the tiling that is being tried */
   bool found;
   Taken best;
   int best_number;
@@ -64,7 +64,8 @@ static bool may_stage(const KernelShape *c, int access) {
   return can_stage(c, access, &loop);
 }
 
-/* Blocks of a sum are added up: which ones there are must not depend on the loops around. */
+/* Whether a sum is computed in blocks that are added up. Then its order depends on the blocks, and so on the
+ * loops around it. */
 static bool cuts_sum(const KernelShape *c, const Taken *t) {
   bool cuts = false;
   for (int k = 0; k < t->n && k < MAX_TAKEN; k++)
@@ -72,8 +73,8 @@ static bool cuts_sum(const KernelShape *c, const Taken *t) {
   return cuts;
 }
 
-/* Whether a sum of floats is added up in another order than that of its loops, because one is written out
- * inside a later one. */
+/* Whether floats are summed in another order than that of the loops, because a loop is written out inside a
+ * later loop of the same sum. */
 static bool reorders_sum(const KernelShape *c, const Taken *t) {
   int64_t unroll[MAX_LOOPS] = {0};
   uint32_t written_out = 0;
@@ -90,13 +91,15 @@ static bool reorders_sum(const KernelShape *c, const Taken *t) {
   return reorders;
 }
 
-/* The order of a sum must not depend on what is beside it in a batch, if that is asked for. Nested sums always
- * keep theirs: Q6_K's row alone would otherwise have other bits than among 19 (tests/unit/test_packed.c). */
+/* If `invariant` is set, the order of a sum must not depend on what else is in the batch. Nested sums always
+ * keep their order. Otherwise a row of Q6_K alone would have other bits than among 19 rows
+ * (tests/unit/test_packed.c). */
 static bool keeps_order(const KernelShape *c, const Taken *t) {
   if (c->invariant && cuts_sum(c, t)) return false;
   return !(c->invariant || is_nested(c)) || !reorders_sum(c, t);
 }
 
+/* Estimates a list, and keeps it if it is the best so far. */
 static void consider(Search *s, const Taken *t) {
   Cost cost;
   double most = s->found && !s->costs ? s->cost.cycles : INFINITY;
@@ -133,14 +136,17 @@ static void take_stages(Taken *t, const Set *s) {
   }
 }
 
-/* What a choice of lanes asks of the loads of a sum. */
+/* What a choice of lanes requires of the loads of a sum. */
 typedef struct Roles {
   int lane, tile;
-  bool converted; /* operands that are converted are staged, so that this is done once */
-  bool as_is;     /* what must be staged cannot be: nothing is */
+  bool converted; /* operands that are converted are staged, so that each is converted once */
+  bool as_is;     /* something that must be staged cannot be, so nothing is */
   int64_t lanes, rows;
-  Set need, lane_loads, others; /* must be staged; move with the lanes; must be staged and do not */
-  Taken batch, base;            /* loops that all loads move with, iteration by iteration; the inner tiling */
+  /* loads that must be staged; that move with the lanes; that must be staged and do not move with the
+   * lanes */
+  Set need, lane_loads, others;
+  /* batch: loops that all loads move with, one iteration at a time; base: the inner tiling */
+  Taken batch, base;
 } Roles;
 
 static bool roles_set(const KernelShape *c, Roles *r) {
@@ -161,13 +167,14 @@ static bool roles_set(const KernelShape *c, Roles *r) {
 }
 
 /* ---- the templates */
-/* Loop `in` around `out`: not where the sum stands between them. */
+/* Whether loop `in` can be moved around `out`. It cannot if the sum is between them. */
 static bool can_swap(const KernelShape *c, int out, int in) {
   return out >= 0 && in >= 0 && out < in && !((c->summed >> out ^ c->summed >> in) & 1);
 }
 
-/* The tile's loop where it stands, and inside that of the lanes. Nested sums read much for a few results: where
- * the tile's is the outermost, any other loop may go around it, inside of which what is read stays near. */
+/* Considers the list with the tile's loop in its place, and with it inside the loop of the lanes. Nested sums
+ * read much for few results. If the tile's loop is the outermost, any other loop may be moved around it, so
+ * that what is read inside stays in the cache. */
 static void with_swap(Search *s, const Taken *front, const Roles *r) {
   for (int with = -1; with < s->c->n; with++) {
     Taken t = *front;
@@ -185,7 +192,7 @@ static void stage_once(Search *s, const Roles *r) {
   with_swap(s, &t, r);
 }
 
-/* Blocks of the lanes outside, what moves with them copied in each. */
+/* Blocks of the lanes are outside, and what moves with the lanes is copied for each block. */
 static void stage_lane_blocks(Search *s, const Roles *r) {
   if (s->c->size[r->lane] <= r->lanes) return;
   for (int all = 0, had = -1; all < 2; all++) {
@@ -194,7 +201,7 @@ static void stage_lane_blocks(Search *s, const Roles *r) {
     for (int i = 0; i < r->lane_loads.n; i++)
       if ((all && may_stage(s->c, r->lane_loads.at[i])) || set_has(&r->need, r->lane_loads.at[i]))
         set_add(&lane, r->lane_loads.at[i]);
-    if (lane.n == had) return; /* all that can be is what must be */
+    if (lane.n == had) return; /* all that can be staged has to be staged, so the list is the same */
     had = lane.n;
     take_stages(&t, &r->others);
     take(&t, OPT_TILE, r->lane, r->lanes);
@@ -203,8 +210,8 @@ static void stage_lane_blocks(Search *s, const Roles *r) {
   }
 }
 
-/* What moves with the lanes copied once, the other operand in each block of a loop that only it moves with.
- */
+/* What moves with the lanes is copied once. The other operand is copied for each block of a loop that moves
+ * only this operand. */
 static void stage_other_blocks(Search *s, const Roles *r) {
   const KernelShape *c = s->c;
   static const int sizes[] = {1, 7, 8, 14, 28};
@@ -235,7 +242,8 @@ static void stage_other_blocks(Search *s, const Roles *r) {
   }
 }
 
-/* Blocks of a loop outside all copies, with what surrounds its rows: where a copy must be small. */
+/* Blocks of a loop are outside all copies, so that a copy contains only the surroundings of its rows. This is
+ * for targets on which a copy must be small. */
 static void stage_row_blocks(Search *s, const Roles *r) {
   const KernelShape *c = s->c;
   static const int sizes[] = {1, 2, 4, 8, 16};
@@ -250,7 +258,7 @@ static void stage_row_blocks(Search *s, const Roles *r) {
     }
 }
 
-/* Steps of a sum. */
+/* Number of steps of a sum. */
 static double steps_of(const KernelShape *c) {
   double steps = 1;
   for (int r = 0; r < c->n; r++)
@@ -258,7 +266,8 @@ static double steps_of(const KernelShape *c) {
   return steps;
 }
 
-/* A short reduction written out: windows of a depthwise convolution. */
+/* A short reduction is written out, such as the window of a depthwise convolution. Returns whether it is
+ * short enough. */
 static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
   const KernelShape *c = s->c;
   double steps = steps_of(c);
@@ -269,8 +278,8 @@ static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
   return !(c->reduce & c->open);
 }
 
-/* The innermost of nested sums written out, where it is short: a loop of two takes longer than its
- * iterations. */
+/* The innermost of nested sums is written out if it is short, because a loop of two iterations takes longer
+ * than these iterations. Returns whether it is short enough. */
 static bool takes_inner(const KernelShape *c, const Roles *r, Taken *t) {
   enum { FEW_STEPS = 4 };
 
@@ -285,9 +294,9 @@ static bool takes_inner(const KernelShape *c, const Roles *r, Taken *t) {
   return steps <= FEW_STEPS;
 }
 
-/* Short loops of the reduction that conditions and shifts depend on, written out: then these are known.
- * All of them, or, where sums are nested, each one alone, because it is as many sums more; 0: there are no
- * more. */
+/* The i-th set of short reduction loops to write out, because conditions and shifts depend on them and are
+ * then known. That is all such loops in one set, or, if sums are nested, one loop in each set, because
+ * writing them out multiplies the sums. 0: there are no more sets. */
 static uint32_t which_decided(const KernelShape *c, int i) {
   uint32_t loops = c->decides;
   bool all = !is_nested(c) || !(loops & (loops - 1));
@@ -309,7 +318,8 @@ static bool takes_decided(const KernelShape *c, int lane, uint32_t loops, Taken 
   return steps > 1 && steps <= MOST_DECIDED && !(loops & c->open);
 }
 
-/* Loops that say where what is summed has edges along the lanes: written out to their end, they are known. */
+/* Loops that determine where the summed data has edges along the lanes. If they are written out completely,
+ * the edges are known. */
 static uint32_t edges_along(const KernelShape *c, int lane) {
   uint32_t edges = 0;
   for (int a = c->nstore; a < c->naccess; a++)
@@ -317,7 +327,8 @@ static uint32_t edges_along(const KernelShape *c, int lane) {
   return edges;
 }
 
-/* Those of the reduction, written out. */
+/* Writes out those of these loops that are loops of the reduction. Returns whether there are any, and the
+ * text is short enough. */
 static bool takes_edges(const Search *s, const Roles *r, Taken *t) {
   const KernelShape *c = s->c;
   int64_t steps = r->rows * r->lanes / LANES;
@@ -338,7 +349,7 @@ static bool decided(const Search *s, const Roles *r, uint32_t loops, Taken *t) {
   return takes_decided(s->c, r->lane, loops, t);
 }
 
-/* Nothing copied: what is strided along the lanes is read lane by lane. */
+/* Nothing is copied. Memory that is strided along the lanes is read lane by lane. */
 static void unstaged(Search *s, const Roles *r) {
   Taken t = {0};
   if (!r->need.n) return;
@@ -362,8 +373,8 @@ static void unrolled(Search *s, const Roles *r) {
   if (takes_inner(s->c, r, &t)) consider(s, &t);
 }
 
-/* Blocks of the reduction outside, the output or local memory their accumulator: what they copy is small, and
- * read while it is near. */
+/* Blocks of the reduction are outside, and the output or local memory is their accumulator. What they copy is
+ * small, and is read while it is in the cache. */
 static void blocks_of_sum(Search *s, Roles *r) {
   const KernelShape *c = s->c;
   static const int sizes[] = {1, 8, 64, 256};
@@ -380,8 +391,8 @@ static void blocks_of_sum(Search *s, Roles *r) {
   r->batch = before;
 }
 
-/* The loads of the sum that move with the tile; false: one of all loads cannot be copied, or moves with
- * the lanes as well. */
+/* Collects the loads of the sum that move with the tile. Returns false if any load cannot be copied, or does
+ * not move with exactly one of tile and lanes. */
 static bool loads_of_tile(const KernelShape *c, const Roles *r, Set *tile) {
   bool fits = r->tile >= 0;
   for (int a = c->nstore; fits && a < c->naccess; a++) {
@@ -400,9 +411,9 @@ static int longest_sum(const KernelShape *c) {
   return longest;
 }
 
-/* Both operands copied, in blocks of the sum, of the lanes and of the tile: what is copied of the lanes
- * stays in L2 while the blocks of the tile pass. Rows of the tile lie close to each other in their copy:
- * in the buffer their stride may be a power of two, so that they meet in a set of L1. */
+/* Both operands are copied, in blocks of the sum, of the lanes and of the tile. The copy that the lanes read
+ * stays in L2 while the blocks of the tile pass. In their copy, rows of the tile are close to each other. In
+ * the buffer their stride may be a power of two, so that they would all be in one set of L1. */
 static void blocks_of_all(Search *s, const Roles *r) {
   static const int steps[] = {0, 128, 256, 512}, columns[] = {0, 256, 512};
 
@@ -431,8 +442,9 @@ static void blocks_of_all(Search *s, const Roles *r) {
     }
 }
 
-/* How a tile along loop u is taken: where a matrix is read once, its rows are streams that each go on in a
- * part of the matrix of its own, as far as none shares a line with the row beside it. */
+/* How a tile along loop u is taken. If a matrix is read only once, its rows should be streams that each
+ * continue in their own part of the matrix (UPCASTTOP), unless a row shares a cache line with the next
+ * row. */
 static OptOp tile_op(const KernelShape *c, int u) {
   bool streams = false, rows = true;
   for (int a = c->nstore; rows && a < c->naccess; a++) {
@@ -450,12 +462,12 @@ static void take_base(const KernelShape *c, Roles *r) {
   take(&r->base, OPT_VEC, r->lane, r->lanes);
 }
 
-/* False: what must be copied cannot be. */
+/* Sets the roles of a tiling. Returns false if no load moves with the lanes. */
 static bool roles_of(const KernelShape *c, const Tiling *tiling, bool converted, Roles *r) {
   *r = (Roles){.lane = tiling->lane, .tile = tiling->tile, .lanes = tiling->lanes, .rows = tiling->rows};
   r->converted = converted;
   if (!roles_set(c, r)) return false;
-  /* loops that every load moves with: one iteration at a time */
+  /* loops that every load moves with run one iteration at a time */
   for (int g = 0; g < c->n && !tiling->apart; g++) {
     bool all = is_out(c, g) && g != r->lane;
     for (int a = c->nstore; all && a < c->naccess; a++)
@@ -488,9 +500,10 @@ static bool tiling_add(Search *s, Roles *r, bool apart) {
   return vec_push(s->mem, &s->tilings, tiling);
 }
 
-/* Whether steps overlap without a large tile: a short sum is written out, or factors are computed, not
- * only converted, and what they are made of has registers too. With most lanes unused a short sum takes
- * longer than it is thought to, because its loads are whole vectors, of which each is of two lines. */
+/* Whether steps overlap even without a large tile. That is so if a short sum is written out, or if factors
+ * are computed (not only converted), because their operands need registers too. If most lanes are unused, a
+ * short sum takes longer than estimated, because it loads whole vectors, each of which is in two cache
+ * lines. */
 static bool overlaps(const KernelShape *c, const Roles *r) {
   bool any = steps_of(c) <= SHORT_SUM && 2 * c->size[r->lane] > r->lanes;
   for (int i = 0; i < c->nwork; i++)
@@ -498,13 +511,15 @@ static bool overlaps(const KernelShape *c, const Roles *r) {
   return any;
 }
 
-/* Vectors of a tile along loop u. Where memory is waited for, registers need not hold all of it. */
+/* Vectors that a tile along loop u may have. If the tile waits for memory anyway, it need not fit in the
+ * registers completely. */
 static double room_of(const KernelShape *c, int u) {
   static const double SOME_MORE = 1.2;
   bool waits = is_nested(c) && tile_op(c, u) == OPT_UPCASTTOP;
   return tile_room(c->target) * (waits ? SOME_MORE : 1);
 }
 
+/* Adds the tilings with these lanes: without a tile, and with each tile that uses the registers well. */
 static bool tiles_of(Search *s, Roles *r, bool apart) {
   const KernelShape *c = s->c;
   int64_t v = (r->lanes + LANES - 1) / LANES, sums = most_sums(c);
@@ -542,8 +557,9 @@ static bool lanes_along(Search *s, int lane) {
   for (int apart = 0; apart < (r.batch.n ? 2 : 1); apart++)
     for (int64_t v = c->target == &c->eight ? 0 : 1; ok && v <= MOST_WRITTEN; v++) {
       if (v > 1 && (v > whole || is_open(c, lane))) break;
-      if (v > 4 && v < whole) continue;    /* else all of a short loop: rows are read from end to end */
-      r.lanes = v ? LANES * v : LANES / 2; /* of 8 bytes each, as many bytes */
+      /* otherwise all of a short loop, so that rows are read from end to end */
+      if (v > 4 && v < whole) continue;
+      r.lanes = v ? LANES * v : LANES / 2; /* half as many lanes of 8 bytes are as many bytes */
       ok = tiles_of(s, &r, apart);
     }
   return ok;
@@ -559,7 +575,7 @@ static void consider_in_sum(Search *s, const Taken *before, int k, int64_t lanes
   }
 }
 
-/* Whether an output has a loop that lanes can go along. */
+/* Whether the outputs have a loop that is long enough for lanes. */
 static bool has_lanes_out(const KernelShape *c) {
   bool has = false;
   for (int r = 0; r < c->n; r++)
@@ -567,9 +583,9 @@ static bool has_lanes_out(const KernelShape *c) {
   return has;
 }
 
-/* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs.
- * What is strided along them is read so where there are no other lanes: one vector of these is work
- * enough. */
+/* Lanes go along the reduction: there are several accumulators, which are merged at the end, for one or two
+ * tiles of the outputs. If no loop of the outputs can be lanes, strided memory is read in this way too. Then
+ * one vector of lanes is work enough. */
 static void lanes_in_sum(Search *s, int k) {
   const KernelShape *c = s->c;
   int64_t sums = most_sums(c);
@@ -583,7 +599,7 @@ static void lanes_in_sum(Search *s, int k) {
   static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
                                 {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
   int64_t most = c->invariant ? TG_MIN(LANES, c->size[k]) : strided ? LANES : 8 * LANES;
-  for (int64_t g = LANES; g <= most && g < 2 * c->size[k]; g *= 2) /* the last: all, written out */
+  for (int64_t g = LANES; g <= most && g < 2 * c->size[k]; g *= 2) /* at last all of the loop, written out */
     for (size_t i = 0; i < TG_COUNT(rows); i++)
       for (int u = -1; u < c->n; u++)
         for (int w = -1; w < c->n; w++) {
@@ -601,9 +617,10 @@ static void lanes_in_sum(Search *s, int k) {
         }
 }
 
-/* ---- kernels that sum nothing */
-/* Whether a tile along loop u makes strided lanes of an output contiguous, turned in registers. A tile that
- * only saves loads is none: its rows are as many streams, which memory serves slower than one. */
+/* ---- kernels without sums */
+/* Whether a tile along loop u makes strided lanes of an output contiguous, because it is transposed in
+ * registers. A tile that only saves loads does not pay: each of its rows is a stream, and memory serves
+ * several streams slower than one. */
 static bool is_run(const KernelShape *c, int lane, int u) {
   bool run = false, fits = c->size[u] >= LANES && c->size[lane] >= LANES;
   for (int a = 0; fits && a < c->nstore; a++) {
@@ -613,8 +630,8 @@ static bool is_run(const KernelShape *c, int lane, int u) {
   return run;
 }
 
-/* Whether a short loop is written out: where that decides a condition, or where what its iterations read lies
- * between the lanes of the first, as the channels of a picture do. */
+/* Whether a short loop should be written out: because that decides a condition, or because its iterations
+ * read memory between the lanes of the first one, as the channels of a picture do. */
 static bool is_interleaved(const KernelShape *c, int lane, int u) {
   bool found = c->decides >> u & 1;
   for (int a = c->nstore; a < c->naccess; a++) {
@@ -642,7 +659,7 @@ static bool plain_tiles(Search *s, Roles *r) {
   return ok;
 }
 
-/* Whether something is read or written lane by lane. */
+/* Whether anything is read or written lane by lane. */
 static bool lanes_apart(const KernelShape *c, int lane) {
   bool apart = false;
   for (int a = 0; a < c->naccess; a++) {
@@ -653,7 +670,7 @@ static bool lanes_apart(const KernelShape *c, int lane) {
   return apart;
 }
 
-/* Whether a place is computed of the lane's loop: written out, it is known. */
+/* Whether a place is computed from the lanes' loop. If that is written out, the place is known. */
 static bool places_known(const KernelShape *c, int lane) {
   bool known = false;
   for (int a = c->nstore; a < c->naccess; a++)
@@ -661,8 +678,8 @@ static bool places_known(const KernelShape *c, int lane) {
   return known;
 }
 
-/* One vector, which is work enough where lanes are strided, two, or, where that decides a condition, all of a
- * short loop. */
+/* Adds tilings with one vector (enough if lanes are strided), with two, and, if that decides a condition,
+ * with all of a short loop. */
 static bool plain_lanes(Search *s, int lane) {
   enum { MOST_WRITTEN = 8 };
 
@@ -680,11 +697,31 @@ static bool plain_lanes(Search *s, int lane) {
   return ok;
 }
 
-/* Blocks of both loops of a tile that is turned keep lines whole. */
+/* Considers lists in which a loop stands innermost that some of the work does not depend on: that work is then
+ * done once for all iterations of the loop. */
+static void alike_innermost(Search *s, const Roles *r) {
+  const KernelShape *c = s->c;
+  uint32_t alike = 0;
+  int last = c->n - 1;
+  for (int i = 0; i < c->nwork; i++)
+    alike |= ~c->work[i].on;
+  while (last > 0 && !is_out(c, last))
+    last--;
+  for (int u = 0; u < last; u++) {
+    Taken t = {0};
+    if (!is_out(c, u) || u == r->lane || !(alike >> u & 1)) continue;
+    take(&t, OPT_SWAP, u, last);
+    take_all(&t, &r->base);
+    consider(s, &t);
+  }
+}
+
+/* Considers blocks of both loops of a tile that is transposed, because they use whole cache lines. */
 static void plain_lists(Search *s, const Roles *r) {
   enum { BLOCK = 64 };
 
   const KernelShape *c = s->c;
+  if (r->tile < 0) alike_innermost(s, r);
   for (int blocks = 0; blocks < (r->tile < 0 ? 1 : 4); blocks++) {
     Taken t = {0};
     bool lane = blocks & 1, tile = blocks & 2;
@@ -751,10 +788,11 @@ static void try_tiling(Search *s, const Tiling *tiling) {
   if (converts && roles_of(s->c, tiling, true, &r)) try_copies(s, &r);
 }
 
-/* The most promising shapes first, so that most of the others cannot be better than what was found. */
+/* Tries the most promising tilings first, so that most of the rest cannot be better than the best list so
+ * far. Returns false if out of memory. */
 static bool search(Search *s) {
   bool ok = true, print_all = s->costs != NULL;
-  for (int r = 0; s->c->invariant && r < s->c->n; r++)
+  for (int r = 0; s->c->invariant && !is_nested(s->c) && r < s->c->n; r++)
     if (is_summed_over(s->c, r) && s->c->size[r] >= LANES) lanes_in_sum(s, r);
   if (s->found) return true;
   ok = find_tilings(s);

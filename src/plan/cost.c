@@ -1,12 +1,14 @@
-/* cost.c: the estimate behind the choice of opts (cost.h). In: a kernel's shape and a list. Out: cycles of
- * a core: the larger of what its steps take (steps.c) and what it moves through memory (traffic.c), and a
- * part of all, because traffic is never hidden whole. Copies, pages and stores come on top.
+/* cost.c: the cost model behind the choice of opts (cost.h). In: a kernel's shape and a list. Out: cycles
+ * of a core. That is the larger of two times, what the steps take (steps.c) and what is moved through
+ * memory (traffic.c), and a part of the rest, because traffic is never hidden completely. Copies, pages
+ * and stores are added.
  *
- * It is the cost of the thread that has most, for the loop whose shares differ least. Where several do, it is
- * for the one whose thread reads least, or, where nothing is summed, for the outermost.
+ * It is the cost of the thread with the most work, if the loop whose shares differ least is distributed.
+ * If there are several such loops, the loop whose thread reads least is distributed, or, if nothing is
+ * summed, the outermost loop.
  *
- * The constants were fitted to timed lists of some 30 kernels on one machine; tests/unit/test_costs.c
- * holds pairs of lists that another one timed. */
+ * The constants were fitted to timed lists of some 30 kernels on one machine. tests/unit/test_costs.c
+ * contains pairs of lists that were timed on another machine. */
 #include "plan/plan.h"
 #include <math.h>
 #include <stdlib.h>
@@ -14,24 +16,25 @@
 
 enum { LANES = TILE_LANES };
 
-/* A line of text, of which a compiler reads 25,000 a second: 1,000 of them are worth 7 % of the time. */
+/* What a line of text costs, as a share of the time. A compiler reads 25,000 lines a second, and 1,000 lines
+ * are worth 7 % of the time. */
 static const double LINE_WORTH = 7e-5;
-/* Lines for each register of a tile; for each more step of an unrolled sum. */
+/* Lines of text for each register of a tile, and for each additional step of an unrolled sum. */
 static const double LINES_OF_SUM = 8, LINES_OF_STEP = 5;
-/* A vector of a tile that is turned in registers, but for its stores. */
+/* Cycles to transpose a vector of a tile in registers, without its stores. */
 static const double TURNED = 3.5;
-/* A vector of sums in local memory, read and written. */
+/* Cycles to read and write a vector of sums in local memory. */
 static const double SUM_KEPT = 2.6;
-/* OVERLAP_LEFT of a sum, whose results stay in registers while it reads. */
+/* Takes the place of OVERLAP_LEFT for a sum, because its results stay in registers while it reads. */
 static const double LEFT_OF_SUM = 0.1;
-/* Of the time of threads that write parts of the same lines. */
+/* Factor on the time of threads that write parts of the same cache lines. */
 static const double LINES_SPLIT = 1.05;
-/* Of the traffic into a level, what is not hidden behind anything. A copy is read from end to end, so that
- * hardware asks for all of it ahead: f32 matrices of 512, 768 and 2048 take .88, .90 and .92 of the time on a
- * Zen 3 since that is left out here. */
+/* The part of the traffic into each level that nothing hides. The traffic of copies is left out, because a
+ * copy is read from end to end, and hardware prefetches all of it. With that, f32 matrices of 512, 768 and
+ * 2048 take .88, .90 and .92 of the time on a Zen 3. */
 static const double shown[LEVEL_MEMORY] = {0.1, 0.3, 0.3};
 
-/* Of the lanes that all blocks of them have, those that there are. */
+/* The share of the lanes of all blocks that has an iteration. */
 static double lanes_whole(const Plan *p) {
   double lanes = p->vec < 0 ? 1 : p->ext[p->vec];
   for (int i = 0; i < p->n; i++)
@@ -39,6 +42,8 @@ static double lanes_whole(const Plan *p) {
   return p->vec < 0 ? 1 : (double)p->c->size[p->vec] / lanes;
 }
 
+/* Cycles of everything outside the sums: stores, merging of lanes, and sums that are kept in memory between
+ * blocks. */
 static double stores_of(const Plan *p, double tile) {
   const KernelShape *c = p->c;
   double trips = 1, cost = 0;
@@ -51,7 +56,8 @@ static double stores_of(const Plan *p, double tile) {
     double turned = a < c->nstore ? turned_run(p, x) : 0;
     bool near = by == 0 || by == 1;
     cost += (p->group >= 0 ? 10 : near ? 1.3 : turned ? TURNED + LANES / turned : 20) * access_reads(x);
-    if (c->plain && p->blocks > 1) cost += near ? 0.7 : 20; /* the sum so far, a lane at a time */
+    /* reads the sum so far, one lane at a time unless lanes are contiguous */
+    if (c->plain && p->blocks > 1) cost += near ? 0.7 : 20;
   }
   if (!c->reduce) return trips * tile * cost * lanes_whole(p);
   cost += c->after * (p->group >= 0 ? 1 : LANES / (2 * c->target->ops));
@@ -60,9 +66,8 @@ static double stores_of(const Plan *p, double tile) {
   return trips * (tile * SUM_KEPT + 10) + trips / p->blocks * (tile * cost + 10);
 }
 
-/* Lines of the kernel's text: a nest for whole tiles and one for tiles of one less, or for the rest of the
- * lanes.
- */
+/* Lines of the kernel's text. There is a nest for whole tiles, and one for the rest: for tiles of one less,
+ * or for the remaining lanes. */
 static double text_of(const Plan *p) {
   const KernelShape *c = p->c;
   double tiles = 1, each = LINES_OF_SUM, steps = 1;
@@ -85,7 +90,7 @@ static double text_of(const Plan *p) {
   return tiles * (each + LINES_OF_STEP * (steps - 1));
 }
 
-/* Whether threads would write parts of the same lines of an output. */
+/* Whether threads would write parts of the same cache lines of an output. */
 static bool splits_lines(const Plan *p, int loop, int ncores) {
   for (int a = 0; a < p->c->nstore; a++) {
     double by = (double)llabs(access_step(&p->c->access[a], loop)) * p->c->access[a].bytes;
@@ -96,21 +101,22 @@ static bool splits_lines(const Plan *p, int loop, int ncores) {
 
 enum { ANY_LOOP = -2 };
 
-/* The loops that can be distributed to threads: outer ones, such that shares differ least. Their number; the
- * share of the thread that has most. `only`: that loop alone, whether each thread has a part of it or not. */
+/* Finds the outer loops that can be distributed over threads such that shares differ least. Returns their
+ * number. *share: the share of the thread with the most work. only: considers that loop alone, even if not
+ * each thread gets a part of it. */
 static int deal(const Plan *p, int ncores, int only, int *at, double *share) {
   int n = 0, last = p->first_stage < 0 ? p->n : p->first_stage;
   double each[MOST_LEVELS];
   *share = ncores;
   for (int i = 0; i < last; i++) {
     const Level *l = &p->level[i];
-    if (is_summed_over(p->c, l->loop) && i < p->ntile) { /* every thread has all blocks */
+    if (is_summed_over(p->c, l->loop) && i < p->ntile) { /* every thread runs all blocks */
       last = p->n;
       continue;
     }
     if (is_summed_over(p->c, l->loop)) break;
     double whole = floor(l->trips), tile = p->up[l->loop];
-    /* what is left of the last block is a nest of its own */
+    /* the rest after the last whole block is a nest of its own */
     if (tile > 1 && (int64_t)p->c->size[l->loop] % (int64_t)tile) whole = ceil(l->trips) - 1;
     if (only == ANY_LOOP ? whole < ncores : l->loop != only) continue;
     each[n] = ceil(whole / ncores) * ncores / fmax(whole, 1);
@@ -125,7 +131,7 @@ static int deal(const Plan *p, int ncores, int only, int *at, double *share) {
   return kept;
 }
 
-/* What one thread has to do where the loop at a level is distributed. */
+/* Reduces the plan to what one thread does if the loop at level `at` is distributed. */
 static void plan_deal(Plan *p, int at, double ncores) {
   int loop = p->level[at].loop;
   ncores = fmax(1, fmin(ncores, floor(p->level[at].trips)));
@@ -135,8 +141,8 @@ static void plan_deal(Plan *p, int at, double ncores) {
     p->level[i].ext[loop] = fmax(1, p->level[i].ext[loop] / ncores);
 }
 
-/* Cycles of the thread that has most, beside its own copies; INFINITY as soon as they are more than `most`.
- */
+/* Cycles of the thread with the most work, without its own copies. Returns INFINITY as soon as they exceed
+ * `most`. */
 static double traffic_and_all(const Plan *p, Cost *out, int ncores, double share, double most) {
   Footprints footprints;
   double slowest = 0, sum = 0, compute = out->compute * share;
@@ -155,7 +161,8 @@ static double traffic_and_all(const Plan *p, Cost *out, int ncores, double share
   return fmax(compute, slowest) + left * fmin(compute, slowest) + sum + out->stores * share;
 }
 
-/* A thread makes the copies of its own iterations, and copies its own part of what moves with the loop. */
+/* The cycles of copies. A thread makes the copies of its own iterations, and its own part of the copies that
+ * move with the distributed loop. */
 static double copies_of(const Plan *p, int distributed, double share) {
   double all = 0;
   for (int a = 0; a < p->c->naccess; a++) {
@@ -177,7 +184,7 @@ static bool cost_of_length(const KernelShape *c, const Taken *t, int ncores, int
   if (out->compute / ncores > most) return false;
   out->stores = stores_of(&p, tile);
   if (ncores > 1) nat = deal(&p, ncores, only, at, &share);
-  double lines = 1 + LINE_WORTH * c->nests * text_of(&p); /* whatever it reads, it takes this long: */
+  double lines = 1 + LINE_WORTH * c->nests * text_of(&p); /* a factor that does not depend on what is read */
   for (int i = 0; i < TG_MAX(nat, 1); i++) {
     Cost one = *out;
     one.thread = nat ? p.level[at[i]].loop : -1;
@@ -194,8 +201,9 @@ static bool cost_of_length(const KernelShape *c, const Taken *t, int ncores, int
   return out->cycles <= most;
 }
 
-/* Of loops of unknown length: the geometric mean over several lengths, because a list that takes twice as long
- * as another for one length, and half as long for another, is as good. */
+/* The cost for loops of unknown length: the geometric mean over several lengths. With this mean, a list that
+ * takes twice as long as another for one length, and half as long for another length, is just as good. *loop:
+ * the loop distributed for each length. */
 static void mean_of_lengths(const KernelShape *c, const Taken *t, int ncores, int only, Cost *out,
                             int *loop) {
   double product = 1;
@@ -209,7 +217,8 @@ static void mean_of_lengths(const KernelShape *c, const Taken *t, int ncores, in
   out->cycles = cbrt(product);
 }
 
-/* One loop is distributed whatever the length is: of those that are best for some length, the best for all. */
+/* One loop is distributed whatever the length is. It is the best for all lengths of the loops that are best
+ * for some length. */
 bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost *out) {
   int best[LENGTHS], same[LENGTHS];
   if (!c->also) return cost_of_length(c, t, ncores, ANY_LOOP, most, out);
@@ -224,7 +233,8 @@ bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost
   return out->cycles <= most && out->cycles < INFINITY;
 }
 
-/* All that can be copied is, for nothing, and each core has its part of the rest. */
+/* All that can be copied is assumed to be copied at no cost, and each core to have an equal part of the
+ * rest. */
 static double least_of_length(const KernelShape *c, const Taken *last, int ncores) {
   static const double ROUNDED = 1 - 1e-9;
   Plan p;

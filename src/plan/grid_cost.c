@@ -1,25 +1,26 @@
-/* grid_cost.c: what a kernel takes on a GPU (grid_cost.h). In: its program, as it will be written, and the
- * machine. Out: the largest of six bounds, and a part of the others, because they do not hide each other
- * whole:
+/* grid_cost.c: the cost of a kernel on a GPU (grid_cost.h). In: its program, as it will be written, and
+ * the machine. Out: the largest of six bounds, and a part of the rest, because they do not hide each other
+ * completely:
  *
- *   compute: instructions of all warps, four a cycle of a core; a matrix unit's steps by its own rate
- *   shared:  lines of 128 bytes that warps read of shared memory or L1; words in one bank wait for each other
- *   l2:      bytes that blocks read, for the core that has most of them: what a block touches below the
+ *   compute: instructions of all warps, four a cycle of a core; steps of a matrix unit at its own rate
+ *   shared:  lines of 128 bytes that warps read from shared memory or L1; words in one bank are read one
+ *            by one
+ *   l2:      bytes that blocks read, for the core that reads most: what a block touches below the
  *            outermost loop for which L1 has room, times the iterations outside
- *   memory:  bytes that the grid touches, once where L2 has room for them, else once for all blocks that run
- *            at a time
- *   waits:   one thread from its begin to its end, alone, times the blocks that follow each other
- *   blocks:  two begin in three cycles, on the whole GPU
+ *   memory:  bytes that the grid touches: once if L2 has room for them, otherwise once for all blocks that
+ *            run at the same time
+ *   waits:   one thread from start to end, alone, times the blocks that run one after the other
+ *   blocks:  two start in three cycles, on the whole GPU
  *
- * and the time in which its text arrives: loops that are written out pay for it.
+ * The time to fetch the text of the program is added, so loops that are written out have a price.
  *
- * The key fact: places are not analysed but computed. The program's own index arithmetic is evaluated for
- * each thread of a warp, and once more for each loop and each digit of each axis of the grid: that gives the
- * sectors and banks of a warp, and how far everything moves.
+ * Addresses are not analysed but computed. The program's own index arithmetic is evaluated for each thread
+ * of a warp, and once more for each loop and each digit of each axis of the grid. That gives the sectors
+ * and banks that a warp uses, and how far every address moves.
  *
- * Constants are nominal figures of GPUs of 2020 to 2023. What is made of them was compared with an H100: of
- * 139 kernels with 20 to 40 lists each, the list that the estimate likes best takes 1.12 times what the best
- * one takes (geometric mean); what it says of a list is within a factor of two for two of three. */
+ * Constants are nominal figures of GPUs of 2020 to 2023. The estimates were compared with an H100, for 139
+ * kernels with 20 to 40 lists each: the list with the best estimate takes 1.12 times as long as the best
+ * list (geometric mean), and the estimate of a list is within a factor of two for two of three lists. */
 #include "plan/grid_cost.h"
 #include "uop/matrix.h"
 #include <math.h>
@@ -34,60 +35,65 @@ enum {
   MOST_VARS = 64,
   MOST_DIGITS = 96,
   MOST_DEPTH = 16,
-  MOST_OPS = 3000 /* with their addresses, more than the cache of instructions has room for */
+  MOST_OPS = 3000 /* with their addresses, these fill more than the instruction cache */
 };
 
-/* Indices of a grid are often taken apart by quotients and remainders: how far a place moves is asked for
- * each of their digits. */
+/* Indices of a grid are often split by quotients and remainders, so movement is measured for each digit of an
+ * axis, in these radixes. */
 enum { RADIX_THREADS = 2, RADIX_BLOCKS = 16 };
 
-/* Of a core: threads that can be under way, words of registers, those of a thread for places and counters. */
+/* Limits of a core: resident threads, and words of registers; and the registers that each thread needs for
+ * addresses and counters. */
 enum { MOST_THREADS = 2048, REGISTER_WORDS = 65536, OWN_REGISTERS = 18 };
 
-/* Cycles until a result can be used: of arithmetic, of shared memory, of L1, of all threads meeting; from L2
- * a part of those from memory. */
+/* Cycles until a result can be used: of arithmetic, of shared memory, of L1, of a matrix unit, and of a
+ * barrier. OF_L2: the latency of L2 as a part of that of memory. */
 static const double READY = 4, READY_SHARED = 25, READY_L1 = 36, READY_MATRIX = 32, MET = 25, OF_L2 = 0.45;
 
-/* Groups of copies that may be under way when threads meet. */
+/* Groups of asynchronous copies that may be in flight at a barrier. */
 enum { MOST_GROUPS = 8 };
 
-/* Words that a thread has asked for and not got: for more a compiler keeps no registers. */
+/* Words that a thread may have requested but not received. A compiler keeps no registers for more. */
 enum { UNDER_WAY = 32 };
 
-/* Iterations that a compiler writes out beside each other, and what one of them may be. */
+/* The iterations that a compiler writes out together, and the most instructions of such an iteration. */
 static const double BESIDE = 4, BESIDE_TEXT = 16;
-/* Cycles in which an instruction arrives that no warp of a core had before: eight are in a line, and the
- * next line is asked for meanwhile. */
+/* Cycles to fetch an instruction that no warp of a core has run before. A cache line contains eight
+ * instructions, and the next line is fetched meanwhile. */
 static const double FETCHED = 16;
-/* Cycles from one block's begin to the next, as an H100 was seen to need. */
+/* Cycles from the start of one block to the start of the next, as measured on an H100. */
 static const double BEGUN = 1.45;
-/* Of what a memory's clock and width say, what copies reach. */
+/* The part of the nominal bandwidth of memory that copies reach. */
 static const double REACHED = 0.9;
-/* Instructions of an iteration of a loop; of a division of indices; of a conversion of 16 bits. */
+/* Instructions of the counting of one loop iteration; of a division of indices; of a conversion to or from 16
+ * bits. */
 static const double OF_LOOP = 2, OF_DIVISION = 5, OF_CONVERSION = 2;
-/* Words of a thread that its registers do not hold, by which a kernel takes twice as long. */
+/* A kernel takes twice as long if a thread has this many words more than its registers hold. */
 static const double SPILLED_TWICE = 16;
-/* Of the other bounds, what the largest does not hide; of a cache, what a working set has. */
+/* OVERLAP: the part of the other bounds that the largest does not hide. ROOM: the part of a cache that a
+ * working set can use. */
 static const double OVERLAP = 0.15, ROOM = 0.7;
 
 #define UNKNOWN INT64_MIN
 
 typedef struct Access {
   const UOp *memory;
-  int64_t lane[MATRIX_THREADS], by[MOST_DIGITS]; /* bytes; by: for each digit, UNKNOWN where it is data */
-  int bytes, size;                               /* in all, and of an element */
+  /* in bytes; by: movement for each digit, UNKNOWN if it is data */
+  int64_t lane[MATRIX_THREADS], by[MOST_DIGITS];
+  int bytes, size; /* bytes: of the whole access; size: of an element */
   bool store;
-  int depth, loop[MOST_DEPTH]; /* numbers of the variables of its loops, outer first */
+  int depth, loop[MOST_DEPTH]; /* numbers of the variables of its loops, from the outermost inwards */
   double trips;
-  int64_t least, most;          /* of all accesses that move alike: their first places */
-  int alike;                    /* how many; 0: another one has counted this */
-  int as;                       /* the number of that one */
-  double latency;               /* cycles, until what it reads is there */
-  double of_block, once, again; /* bytes: of a block; of the grid, and as often as they leave L2 */
-  bool repeats;                 /* it reads what one before it reads */
+  int64_t least, most; /* the first addresses of all accesses that move like this one */
+  int alike;           /* number of those accesses; 0: another access counts this one */
+  int as;              /* the number of the access that counts this one */
+  double latency;      /* cycles until the data that it reads has arrived */
+  /* bytes: of a block; of the grid; and of the grid including those that have left L2 */
+  double of_block, once, again;
+  bool repeats; /* it reads what an earlier access reads */
 } Access;
 
-/* A variable grows by `weight`, n - 1 times. */
+/* A digit of a variable: it adds `weight` up to n - 1 times. */
 typedef struct Digit {
   int var;
   double n;
@@ -98,23 +104,26 @@ typedef struct Program {
   const Target *t;
   const Linear *lin;
   TgMem *mem;
-  int32_t *place;  /* by id: number in lin + 1 */
-  uint8_t *needed; /* by number: it is part of an address */
-  int *end;        /* by number: where a RANGE ends; of a LOAD or STORE, which access it is */
+  int32_t *place;  /* by node id: its number in lin, plus 1 */
+  uint8_t *needed; /* by number: whether it is part of an address */
+  int *end;        /* by number: for a RANGE, where it ends; for a LOAD or STORE, the number of its access */
   int64_t *value;
-  double *ready, *cost, issued, text; /* issued: instructions of all iterations; text: each once */
+  /* issued: instructions of all iterations; text: each instruction once */
+  double *ready, *cost, issued, text;
   const UOp *var[MOST_VARS];
   int64_t size[MOST_VARS], at[MOST_VARS];
   Digit digit[MOST_DIGITS];
-  int first[MOST_VARS]; /* digit of a variable; a loop has one */
+  int first[MOST_VARS]; /* the first digit of a variable; a loop has one digit */
   int nvar, ndigit, naccess;
   Access *access;
   double products, shared, warps;
-  double apart;                /* products of units that work beside the threads: .. */
-  double cycles_a_byte, fed;   /* .. of each thread, of all that share a core; when the last byte arrives */
-  double arrived[MOST_GROUPS]; /* when what was copied before each of the last barriers had arrived */
-  double copied;               /* when the last copy that no thread waits for arrives */
-  double arrives[UNDER_WAY];   /* when the last words that were asked for arrive, in a ring */
+  double apart; /* cycles of matrix units that run asynchronously to the threads */
+  /* cycles a byte takes per thread if all threads of a core share the bandwidth; when the last byte
+   * arrives */
+  double cycles_a_byte, fed;
+  double arrived[MOST_GROUPS]; /* by barrier, the last one first: when all copies before it had arrived */
+  double copied;               /* when the last asynchronous copy arrives */
+  double arrives[UNDER_WAY];   /* a ring: when the words that were requested last arrive */
   int asked;
 } Program;
 
@@ -125,13 +134,13 @@ static const UOp *place_of(const UOp *u) {
   return x && x->op == OPS_INDEX ? x : NULL;
 }
 
-/* The buffer or shared memory that u reads or writes; NULL: none. */
+/* The buffer or shared memory that u reads or writes; NULL: neither. */
 static const UOp *memory_at(const UOp *u) {
   const UOp *x = place_of(u), *m = x ? uop_base(x->src[0]) : NULL;
   return m && m->op != OPS_DEFINE_REG ? m : NULL;
 }
 
-/* ---- what there is */
+/* ---- reading the program */
 static bool opened(Program *p) {
   uint32_t most = 0;
   int n = p->lin->n;
@@ -160,7 +169,7 @@ static void closed(Program *p) {
 
 static double trips_of(const UOp *range) { return (double)TG_MAX(range->src[0]->vmax, 1); }
 
-/* Instructions of a thread. */
+/* The instructions of a thread for u. */
 static double cost_of_op(const Program *p, const UOp *u) {
   bool index = u->dtype == DT_INDEX, divides = u->op >= OPS_CDIV && u->op <= OPS_FLOORMOD;
   bool small = dtype_size((DType)u->dtype) == 2 || (u->nsrc && dtype_size((DType)u->src[0]->dtype) == 2);
@@ -194,6 +203,7 @@ static void access_found(Program *p, const UOp *u, const int *loop, int depth, d
   if (number_of(p, at) >= 0) p->needed[number_of(p, at)] = 1;
 }
 
+/* Adds a variable and its digits. Returns false if there are too many. */
 static bool var_found(Program *p, const UOp *u) {
   int64_t size = (int64_t)trips_of(u), weight = 1;
   int64_t radix = u->op == OPS_RANGE ? INT64_MAX : u->arg.special.local ? RADIX_THREADS : RADIX_BLOCKS;
@@ -210,6 +220,7 @@ static bool var_found(Program *p, const UOp *u) {
   return true;
 }
 
+/* Collects the variables, accesses and costs. Returns false if there are too many loops. */
 static bool looked_through(Program *p) {
   int loop[MOST_DEPTH], depth = 0;
   double trips = 1, before[MOST_DEPTH];
@@ -242,13 +253,13 @@ static bool looked_through(Program *p) {
   return true;
 }
 
-/* ---- places */
+/* ---- addresses */
 static int64_t value_of(const Program *p, const UOp *u) {
   if (is_const(u)) return u->arg.v.i;
   return number_of(p, u) >= 0 ? p->value[number_of(p, u)] : UNKNOWN;
 }
 
-/* All parts of addresses, where variable i is at[i]. */
+/* Computes all parts of addresses for the values at[i] of the variables i. */
 static void evaluated(Program *p) {
   int var = 0;
   for (int i = 0; i < p->lin->n; i++) {
@@ -272,8 +283,8 @@ static int64_t address_now(const Program *p, const UOp *u, const Access *a) {
   return v == UNKNOWN ? UNKNOWN : v * a->size;
 }
 
-/* Each access: for each thread of the first warp, and how it moves with each variable. The last warps of a
- * block are as far as the first one's step along their axis says. */
+/* Computes the addresses of each access: for each thread of the first warp, and how they move with each
+ * variable. The last warps of a block move as the step of the first warp along their axis predicts. */
 static void places_computed(Program *p) {
   int64_t block[3] = {1, 1, 1}, stride[3];
   for (int d = 0; d < 3; d++)
@@ -306,7 +317,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Pieces of `unit` bytes that the threads of a warp touch, those of the same number once. */
+/* The number of different pieces of `unit` bytes that the threads of a warp touch. */
 static int pieces(const Access *a, int threads, int unit) {
   int64_t at[MATRIX_THREADS * 16];
   int n = 0, kinds = 0;
@@ -319,7 +330,8 @@ static int pieces(const Access *a, int threads, int unit) {
   return kinds;
 }
 
-/* Cycles in which shared memory gives a warp its words: of 16 bytes, a quarter of the threads at a time. */
+/* Cycles in which shared memory delivers the words of a warp. If each thread reads 16 bytes, a quarter of the
+ * threads is served at a time. */
 static double bank_cycles(const Access *a, int threads) {
   int phases = TG_MAX(a->bytes / WORD, 1), each = TG_MAX(threads / phases, 1);
   double cycles = 0;
@@ -354,7 +366,7 @@ static int nearest(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Bytes of whole sectors that an access touches in so many iterations of each variable. */
+/* The bytes of whole sectors that an access touches in iters[v] iterations of each variable v. */
 static double touched(const Program *p, const Access *a, const double *iters) {
   Term term[MOST_DIGITS + 1];
   double run = a->bytes, rows = 1,
@@ -375,7 +387,8 @@ static double touched(const Program *p, const Access *a, const double *iters) {
   return fmin(rows * ceil(run / SECTOR) * SECTOR, fmax(ceil(whole / SECTOR), 1) * SECTOR);
 }
 
-/* Accesses of the same memory that move alike, as those of a tile: one, with their first places as a term. */
+/* Accesses of the same memory that move alike, such as those of a tile, become one access. Their first
+ * addresses become a term of it. */
 static void joined(Program *p) {
   for (int i = 0; i < p->naccess; i++) {
     Access *a = &p->access[i], *to = NULL;
@@ -402,12 +415,12 @@ static bool is_thread(const UOp *v) { return v->op == OPS_SPECIAL && v->arg.spec
 
 static bool is_grid(const UOp *v) { return v->op == OPS_SPECIAL && !v->arg.special.local; }
 
-/* Bytes that a block reads or writes past L1, which has `room` for this access. */
+/* The bytes that a block reads or writes beyond L1, if L1 has `room` bytes for this access. */
 static double block_bytes(const Program *p, const Access *a, double room) {
   double iters[MOST_VARS], bytes = 0, outside = 1;
   for (int v = 0; v < p->nvar; v++)
     iters[v] = is_thread(p->var[v]) ? (double)p->size[v] : 1;
-  for (int d = a->depth; d >= 0; d--) { /* loops from d on are inside */
+  for (int d = a->depth; d >= 0; d--) { /* loops from number d on are inside */
     if (d < a->depth) iters[a->loop[d]] = (double)p->size[a->loop[d]];
     double now = touched(p, a, iters);
     if (d < a->depth && (a->store ? a->by[p->first[a->loop[d]]] != 0 : now > room)) {
@@ -421,7 +434,8 @@ static double block_bytes(const Program *p, const Access *a, double room) {
   return bytes * outside;
 }
 
-/* Bytes that so many blocks touch together; *waves: how often so many follow each other. */
+/* The bytes that at_once blocks touch together. *waves: the number of times that so many blocks run, one
+ * group after the other. */
 static double grid_bytes(const Program *p, const Access *a, double at_once, double *waves) {
   double iters[MOST_VARS], left = at_once;
   *waves = 1;
@@ -437,7 +451,8 @@ static double grid_bytes(const Program *p, const Access *a, double at_once, doub
   return touched(p, a, iters);
 }
 
-/* Bytes of all threads of a block: in one iteration of each loop, or in all. */
+/* The bytes that all threads of a block touch: in one iteration of each loop, or, if `all`, in all
+ * iterations. */
 static double block_touched(const Program *p, const Access *a, bool all) {
   double iters[MOST_VARS];
   for (int v = 0; v < p->nvar; v++)
@@ -445,7 +460,7 @@ static double block_touched(const Program *p, const Access *a, bool all) {
   return touched(p, a, iters);
 }
 
-/* Whether b, of another loop, reads what a reads: a row that is gone through twice. */
+/* Whether b, in another loop, reads what a reads, such as a row that is read twice. */
 static bool reads_the_same(const Program *p, const Access *a, const Access *b) {
   bool same = b->alike && a->memory == b->memory && !a->store && !b->store && a->lane[0] != UNKNOWN &&
               b->lane[0] != UNKNOWN &&
@@ -455,7 +470,8 @@ static bool reads_the_same(const Program *p, const Access *a, const Access *b) {
   return same;
 }
 
-/* What is read again in a later iteration is in L1; else it comes from where the whole buffer is. */
+/* The latency of an access. Data that is read again in a later iteration is in L1. The rest comes from where
+ * the whole buffer is. */
 static double latency_of(const Program *p, const Access *a, double past_l1) {
   const Target *t = p->t;
   double whole = (double)a->memory->arg.param.nelem * dtype_size((DType)a->memory->dtype),
@@ -487,7 +503,7 @@ static void traffic_of(Program *p, double blocks, GridCost *out) {
       a->repeats = reads_the_same(p, a, &p->access[j]);
     if (!a->repeats) under_way += fmin(now, a->of_block * fmin(blocks, at_once));
   }
-  for (int i = 0; i < p->naccess; i++) { /* a row that is gone through again is in L2 where it has room */
+  for (int i = 0; i < p->naccess; i++) { /* a row that is read again is in L2, if that has room for it */
     const Access *a = &p->access[i];
     if (!a->alike || a->memory->op != OPS_PARAM || (a->repeats && under_way <= cached)) continue;
     once += a->once, again += a->again;
@@ -507,17 +523,18 @@ static int words_of(const UOp *u) {
   return (int)((u->lanes * dtype_size((DType)u->dtype) + WORD - 1) / WORD);
 }
 
-/* When a load can begin: words that were asked for before may have to arrive first. */
+/* The cycle in which a load can start. The words of earlier loads may have to arrive first. */
 static double load_begins(Program *p, const UOp *u, double start, double latency) {
   int n = TG_MIN(words_of(u), UNDER_WAY);
-  start = fmax(start, p->arrives[(p->asked + n - 1) % UNDER_WAY]); /* the oldest of those, but for n - 1 */
+  /* n slots are needed: the slot among them that is freed last */
+  start = fmax(start, p->arrives[(p->asked + n - 1) % UNDER_WAY]);
   for (int i = 0; i < n; i++)
     p->arrives[p->asked++ % UNDER_WAY] = start + latency;
   return start;
 }
 
-/* Instructions of an iteration, where a compiler writes some of them out beside each other: there are few, no
- * loop and no wait for other threads is inside, and no load has a condition. Else 0. */
+/* The instructions of an iteration if a compiler writes out several together. It does so if there are few, no
+ * loop and no barrier is inside, and no load has a condition. Otherwise 0. */
 static double written_out(const Program *p, int range) {
   double text = 0;
   for (int i = range + 1; i < p->end[range]; i++) {
@@ -528,9 +545,9 @@ static double written_out(const Program *p, int range) {
   return text <= BESIDE_TEXT ? text : 0;
 }
 
-/* The cycle in which the warp is past `to`, which was at `from` in cycle `now`. Between two loops or barriers
- * a compiler orders instructions so that each begins once what it reads is there, and one begins in a cycle;
- * an iteration takes what the second one takes. */
+/* Returns the cycle in which the warp has passed `to`, if it was at `from` in cycle `now`. Between two loops
+ * or barriers, a compiler orders instructions so that each starts as soon as its operands have arrived, and
+ * one starts in each cycle. Every iteration is assumed to take as long as the second one. */
 static double warp_run(Program *p, int from, int to, double now) {
   double issued = 0, last = now;
   for (int i = from; i < to; i++) {
@@ -577,7 +594,7 @@ static double warp_run(Program *p, int from, int to, double now) {
       double latency = p->access[p->access[p->end[i]].as].latency;
       start = load_begins(p, u, start, latency);
       ready = start + latency;
-      if (p->apart > 0) { /* such units take what is copied faster than L2 gives it */
+      if (p->apart > 0) { /* such units consume copies faster than L2 delivers them */
         p->fed = fmax(p->fed, start) + p->access[p->end[i]].bytes * p->cycles_a_byte;
         ready = fmax(ready, p->fed + latency);
       }
@@ -588,7 +605,8 @@ static double warp_run(Program *p, int from, int to, double now) {
     if (u->op == OPS_WMMA) {
       const MatrixShape *s = &matrix_shapes[u->arg.i];
       ready = start + READY_MATRIX;
-      if (matrix_in_shared(s)) takes = fmax(takes, s->cycles * p->warps); /* all warps wait for all of it */
+      /* all warps wait until all of it is done */
+      if (matrix_in_shared(s)) takes = fmax(takes, s->cycles * p->warps);
     }
     p->ready[i] = ready;
     issued += takes;
@@ -599,8 +617,9 @@ static double warp_run(Program *p, int from, int to, double now) {
 }
 
 /* ---- registers */
-/* Words that are needed again, where most of them are: registers that the program names, and values from
- * where they are made to where they are last used; in a loop that they come into, to its end. */
+/* The words that a thread needs at the same time, at the worst point: the registers that the program names,
+ * and each value from where it is computed to its last use. A value that comes into a loop is needed until
+ * the end of the loop. */
 static int registers_of(Program *p) {
   int n = p->lin->n, now = 0, most = 0, named = 0;
   int *last = mem_alloc(p->mem, ((size_t)n + 1) * sizeof *last),
@@ -616,7 +635,7 @@ static int registers_of(Program *p) {
     for (int s = 0; s < u->nsrc; s++) {
       int at = number_of(p, uop_base(u->src[s])), to = i;
       if (at < 0) continue;
-      for (int j = at + 1; j < i; j++) /* loops that begin after it and hold this */
+      for (int j = at + 1; j < i; j++) /* loops that start after the value and contain this use */
         if (p->lin->at[j]->op == OPS_RANGE && p->end[j] > i) {
           to = p->end[j];
           break;

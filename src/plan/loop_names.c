@@ -1,6 +1,6 @@
-/* loop_names.c: lists of opts in the numbers of a kernel's graph, whose ranges and arguments have numbers of
- * their own, and in those of its shape, which the model counts by. In: a list. Out: the same one in the other
- * numbers, or what it costs, or a line of text about that. */
+/* loop_names.c: lists of opts in two numberings: that of a kernel's graph, whose ranges and arguments have
+ * ids, and that of its shape, which the cost model uses. In: a list. Out: the same list in the other
+ * numbering, its cost, or a line of text about its cost. */
 #include "plan/cost.h"
 #include <math.h>
 
@@ -14,7 +14,7 @@ static Opt in_graph(const KernelShape *c, const Opt *o) {
   return (Opt){OPT_STAGE, c->access[o->r].slot, loop < 0 ? EVERY_READ : id_of(c, loop)};
 }
 
-/* The inverse; false: the model does not know it. */
+/* The inverse of in_graph. Returns false if the model does not know the opt. */
 static bool in_shape(const KernelShape *c, const Opt *o, Opt *out) {
   int r = -1, to = -1;
   *out = *o;

@@ -1,13 +1,13 @@
-/* opt.h: one step of a plan. In: a loop of a kernel. Out: what becomes of it, and the same as text. */
+/* opt.h: one step of a plan. In: a loop of a kernel. Out: what it becomes, and the same as text. */
 #ifndef TG_OPT_H
 #define TG_OPT_H
 #include "uop/uop.h"
 
-/* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other
- * range of a SWAP, TC or TC4. STAGE: r is the number of a buffer, n a range: what moves with it is copied
- * of what is read there; or EVERY_READ. UPCAST takes n iterations that follow each other, UPCASTTOP the
- * same iteration of n equal parts of the loop, as far from each other as can be. codegen/opts.c applies
- * them. */
+/* One opt. It acts on every loop that descends from range r of the kernel's graph. n is a size, or the other
+ * range of a SWAP, TC or TC4. For a STAGE, r is the number of a buffer, and n is a range: the reads of the
+ * buffer that move with it are copied. If n is EVERY_READ, all its reads are copied. UPCAST takes n
+ * consecutive iterations. UPCASTTOP takes the same iteration of n equal parts of the loop, so that they are
+ * as far apart as possible. codegen/opts.c applies opts. */
 enum { EVERY_READ = -1 };
 
 typedef enum OptOp {
@@ -34,8 +34,8 @@ typedef struct Opt {
 
 typedef Vec(Opt) OptVec;
 
-/* The place of an opt in a list, which goes from the outer loops to the inner ones: none stands behind one
- * of a higher rank. THREAD stands anywhere. */
+/* The rank of an opt. A list goes from the outer loops to the inner ones: no opt may follow one of a higher
+ * rank. A THREAD may be anywhere. */
 enum { OPT_RANKS = 5 };
 
 static inline bool is_upcast(OptOp op) { return op == OPT_UPCAST || op == OPT_UPCASTTOP; }

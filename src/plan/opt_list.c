@@ -31,7 +31,8 @@ void opt_print(Str *out, const Opt *o) {
     str_printf(out, has_two_ranges(o->op) ? " r%lld r%lld" : " r%lld %lld", (long long)o->r, (long long)o->n);
 }
 
-/* `r3`, `p3` or `3`: the letter that opens a range or a buffer, 0 for a number. NULL: it is not there. */
+/* Parses `r3`, `p3` or `3`. letter: the first letter, or 0. Returns the end of the operand, or NULL if there
+ * is none. */
 static const char *operand(const char *p, char letter, int64_t *v) {
   char *end;
   p += strspn(p, " ");

@@ -1,17 +1,17 @@
-/* plan.c: the nest that a list of opts gives (plan.h). In: a kernel's shape and the list. Out: its levels.
- * The one key fact: a list is read twice, for what the innermost step has, and for the loops around it, in
- * the order in which codegen makes them. */
+/* plan.c: the nest that a list of opts makes (plan.h). In: a kernel's shape and the list. Out: its levels. A
+ * list is read twice: first for what the innermost step contains, then for the loops around it, in the order
+ * in which codegen makes them. */
 #include "plan/plan.h"
 #include <math.h>
 #include <string.h>
 
 enum { LANES = TILE_LANES };
 
-/* A copy waits for what it reads. */
+/* A copy takes this many times as long as its transfers, because it waits for what it reads. */
 static const double COPY_SHOWN = 1.5;
 
-/* A loop in tiles of n. What is left of one of unknown length, half a tile in the middle, runs in steps of
- * its own, which take little less than a tile. */
+/* The trip count of a loop in tiles of n. For a loop of unknown length, half a tile is left on average. It
+ * runs in steps of its own, each of which takes little less time than a tile. */
 static double trips_of(const Plan *p, int loop, double n) {
   static const double STEP_LEFT = 0.6;
   double size = p->ext[loop], less = loop == p->group ? 1 : (double)tile_left((int64_t)n);
@@ -27,7 +27,7 @@ static void open_loop(Plan *p, int loop, double trips) {
   memcpy(l->ext, p->ext, sizeof l->ext);
 }
 
-/* Iterations of each loop that a copy is made of. */
+/* The iterations of each loop that a copy covers. */
 static const double *copied_ext(const Plan *p, int access) {
   return p->staged_at[access] ? p->level[p->staged_at[access] - 1].ext : p->whole;
 }
@@ -42,21 +42,44 @@ int panel_axis(const Plan *p, int access) {
   return axis;
 }
 
+/* The loop of a tile whose rows are next to each other in a copy; -1: none (stage.c, axis_of_tile). */
+static int tile_loop(const Plan *p, int access) {
+  const Access *a = &p->c->access[access];
+  if (p->vec < 0 || p->group >= 0 || (a->moves >> p->vec & 1)) return -1;
+  const double *copied = copied_ext(p, access);
+  int last = a->by_step[a->naxis - 1];
+  double run = a->copied;
+  for (uint32_t sums = a->on[last] & p->c->reduce; sums; sums &= sums - 1)
+    run *= copied[__builtin_ctz(sums)];
+  for (int r = 0; run < LINE && r < p->c->n; r++) {
+    int d = a->alone[r];
+    bool tile = p->up[r] >= LEAST_BESIDE && !is_summed_over(p->c, r) && d >= 0 && d != last;
+    for (uint32_t others = tile ? a->others[r] : 0; others; others &= others - 1)
+      tile &= copied[__builtin_ctz(others)] <= 1;
+    if (tile && copied[r] >= LEAST_BESIDE) return r;
+  }
+  return -1;
+}
+
 bool lanes_contiguous(const Plan *p, int access) {
   return access_step(&p->c->access[access], p->vec) == 1 || panel_axis(p, access) >= 0;
 }
 
-/* What is touched of a copy. Its rows are as far apart as the whole of it has them: of its axes in the order
- * of the buffer, with panels outside them, what is touched of one ends the run unless it is all of it. */
+/* The rows that are touched are as far apart as in the whole copy. The axes of a copy are in the order of the
+ * buffer, with panels outside them. A run ends at the first axis of which not all is touched. */
 Footprint footprint_of_copy(const Plan *p, int access, const double *ext) {
   const Access *a = &p->c->access[access];
   const double *copied = copied_ext(p, access);
   double span[MAX_AXES], full[MAX_AXES], n = access_spans(a, ext, span), run = 1, place = 1, stride = 0,
                                          near = 1;
-  int panel = panel_axis(p, access);
+  int panel = panel_axis(p, access), tile = panel < 0 ? tile_loop(p, access) : -1;
   access_spans(a, copied, full);
+  if (panel >= 0) place = fmin(p->up[p->vec], ceil(full[panel] / LANES) * LANES);
+  if (tile >= 0) {
+    panel = a->alone[tile];
+    place = p->up[tile];
+  }
   if (panel >= 0) {
-    place = fmin(p->up[p->vec], ceil(full[panel] / LANES) * LANES);
     run = span[panel] >= full[panel] ? place : fmin(span[panel], place);
   }
   for (int i = a->naxis - 1; i >= 0 && stride == 0; i--) {
@@ -85,12 +108,14 @@ Footprint footprint_of_copy(const Plan *p, int access, const double *ext) {
                      .stride = stride * a->copied};
 }
 
-/* Iterations of each loop that memory is for. */
+/* The iterations of each loop for which memory must be allocated. */
 static void most_of(const Plan *p, double *most) {
   for (int r = 0; r < p->c->n; r++)
     most[r] = p->ext[r] < p->whole[r] ? p->ext[r] : (double)p->c->most[r];
 }
 
+/* Stages an access at the present level. Returns false if it cannot be staged, or if the copy would be too
+ * large. */
 static bool plan_stage(Plan *p, int access) {
   const KernelShape *c = p->c;
   const Access *a = &c->access[access];
@@ -109,7 +134,7 @@ static bool plan_stage(Plan *p, int access) {
   most_of(p, most);
   if (access_spans(a, most, span) * each > (double)target_copy_most(t)) return false;
   if (third && whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
-  if (bytes > (double)t->cache[LEVEL_L2]) rate /= 2; /* what is written goes there, too */
+  if (bytes > (double)t->cache[LEVEL_L2]) rate /= 2; /* the copy is written to that level too */
   if (whole > (double)t->cache[third ? LEVEL_L3 : LEVEL_L2])
     rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
   p->copy[access] = is_prepacked(a) ? 0 : COPY_SHOWN * bytes * trips / rate;
@@ -118,9 +143,10 @@ static bool plan_stage(Plan *p, int access) {
   return true;
 }
 
-/* Blocks of the reduction outside from here on: whether there is room for a sum of each output. */
+/* Adds blocks of the reduction from here on inwards. Returns whether there is room for a sum of each
+ * output. */
 static bool plan_blocks(Plan *p, double trips) {
-  double sums = (p->c->target == &p->c->eight ? 8 : 4) * p->c->nsum; /* bytes */
+  double sums = (p->c->target == &p->c->eight ? 8 : 4) * p->c->nsum; /* bytes for one output */
   double most[MAX_LOOPS];
   p->blocks *= trips;
   most_of(p, most);

@@ -1,6 +1,6 @@
-/* plan.h: the nest that a list of opts gives. In: a kernel's shape and the list. Out: its loops from the
- * outer ones to the inner ones, what is copied where, and, of a nest like that, what its steps take and
- * what it moves through memory. cost.c adds those up. */
+/* plan.h: the nest that a list of opts makes. In: a kernel's shape and the list. Out: its loops from the
+ * outer ones to the inner ones, and what is copied where. Also, for such a nest: what its steps take, and
+ * what it moves through memory. cost.c adds these up. */
 #ifndef TG_PLAN_H
 #define TG_PLAN_H
 #include "plan/cost.h"
@@ -9,66 +9,76 @@ enum { MOST_LEVELS = 2 * MAX_LOOPS + MAX_TAKEN };
 
 typedef struct Level {
   int loop;
-  double trips, ext[MAX_LOOPS]; /* of every loop, below this one */
+  /* trips: iterations of this level; ext: iterations of every loop that are left below this level */
+  double trips, ext[MAX_LOOPS];
 } Level;
 
 typedef struct Plan {
   const KernelShape *c;
-  int n, ntile, vec, group, first_stage; /* ntile: levels that TILE made */
-  /* first_stage: levels outside the first STAGE that stands in a loop */
+  /* n: number of levels; ntile: levels that TILE made; vec, group: loop of the VEC or GROUP, or -1;
+   * first_stage: number of levels outside the first STAGE that is inside a loop, or -1 */
+  int n, ntile, vec, group, first_stage;
   double whole[MAX_LOOPS], ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
-  uint32_t top;                                /* bit r: loop r has its tile at equal distances */
-  int order[MAX_LOOPS], staged_at[MAX_ACCESS]; /* -1: not staged */
+  /* bit r: the tile of loop r consists of iterations at equal distances (UPCASTTOP) */
+  uint32_t top;
+  /* staged_at: number of levels outside the copy; -1: not staged */
+  int order[MAX_LOOPS], staged_at[MAX_ACCESS];
   double copy[MAX_ACCESS];
-  bool any_copy; /* each access has the copy that suits it best */
-  double blocks; /* of the reduction, outside the outputs: each adds to local memory, or to the one output */
-  Level level[MOST_LEVELS]; /* n of them; last, so that no plan begins with zeroing them */
+  bool any_copy; /* each access is assumed to have the copy that is best for it */
+  /* blocks of the reduction outside the outputs: each adds to local memory, or to the only output */
+  double blocks;
+  Level level[MOST_LEVELS]; /* n of them; the last field, so that a new plan need not set them to zero */
 } Plan;
 
-/* Whether a level is one of a body's loops. */
+/* Whether a level belongs to one of a body's loops. */
 static inline bool is_around(const Plan *p, int body, int level) {
   return p->c->body[body].loops >> p->level[level].loop & 1;
 }
 
-/* Bytes of a level of memory that a core gets in a cycle. */
+/* The bytes that a core reads from a level of memory in a cycle. */
 static inline double cycle_bytes(const Target *t, int from) { return t->bytes_us[from] / t->mhz; }
 
-/* Whether a copy is made once, before the kernel: not one that is larger than what it is made of. */
+/* Whether a copy is made only once, before the kernel runs. That is not done for a copy larger than its
+ * source. */
 static inline bool is_prepacked(const Access *a) { return a->stays && a->copied <= a->bytes; }
 
-/* False: the list cannot be applied. */
+/* Returns false if the list cannot be applied. */
 bool plan_make(Plan *p, const KernelShape *c, const Taken *t);
-/* The axis of a copy that lanes alone go along, which panels make contiguous (stage.c); -1: the copy has the
- * order of the buffer. */
+/* The axis of a copy that only the lanes move along; panels make the lanes contiguous (stage.c). -1: the copy
+ * has the order of the buffer. */
 int panel_axis(const Plan *p, int access);
-/* Whether lanes are contiguous: in memory, or in a copy, which has panels of them where they are an axis of
- * their own. */
+/* Whether lanes are contiguous, either in memory or in a copy. A copy has panels of them if they are an axis
+ * of their own. */
 bool lanes_contiguous(const Plan *p, int access);
-/* What is touched of a copy in ext[r] iterations of each loop r. */
+/* The footprint of a copy in ext[r] iterations of each loop r. */
 Footprint footprint_of_copy(const Plan *p, int access, const double *ext);
 
 /* ---- steps.c */
-/* Cycles that all steps take where whatever they read is in L1; *tile: vectors of results of a step. */
+/* The cycles of all steps if everything that they read is in L1. *tile: vectors of results that one step
+ * has. */
 double compute_of(Plan *p, double *tile);
 
 /* ---- traffic.c */
-/* What each access touches below each loop of the plan: [0] the whole kernel. */
+/* What each access touches below each level of the plan; [0] is the whole kernel. */
 typedef struct Footprints {
   Footprint of[MOST_LEVELS + 1][MAX_ACCESS];
-  double all[MOST_LEVELS + 1]; /* bytes of all together */
+  double all[MOST_LEVELS + 1]; /* bytes of all accesses together */
   double pages[MOST_LEVELS + 1];
 } Footprints;
 
 void footprints_of(const Plan *p, Footprints *footprints);
-/* Whether an access comes from memory: it is large, or a matrix that nested sums decode, one of many of which
- * the others were read since. */
+/* Whether an access is read from memory, not from a cache: it is large, or it is a matrix that nested sums
+ * decode. Such a matrix is one of many, and all the rest are read before it is read again. */
 bool is_far(const KernelShape *c, const Access *a);
-/* Elements of a run of a store that is written at once, where a tile of it is turned in registers; else 0. */
+/* The number of contiguous elements that a store writes at once if a tile is transposed in registers;
+ * otherwise 0. */
 double turned_run(const Plan *p, const Access *x);
-/* Cycles of all accesses' traffic into a level; *copied: the part of accesses that read a copy. */
+/* The cycles that all accesses take to move data into a level. *copied: the part of accesses that read a
+ * copy. */
 double traffic_of(const Plan *p, const Footprints *footprints, int level, double *copied);
-/* How much faster memory is read by several streams than by one: of each a core has lines under way. */
+/* How much faster memory is read by several streams than by one. A core has lines of each stream in
+ * flight. */
 double streams_gain(const Plan *p, const Footprints *footprints, int ncores);
-/* Cycles in which pages, rows, streams and lines of stores are waited for. */
+/* The cycles spent waiting for pages, rows, streams and lines of stores. */
 double waits_of(const Plan *p, const Footprints *footprints);
 #endif

@@ -1,7 +1,7 @@
 /* shape.c: what follows from the loops and accesses of a kernel (shape.h). In: for each access, how the
- * index of each axis moves with each loop. Out: its steps in memory, its footprints.
+ * index of each axis moves with each loop. Out: its steps in memory and its footprints.
  *
- * An access is a sum of axes, each with a step in memory: an index that goes through several axes of a
+ * An access is a sum of axes, each with a step in memory. An index that goes through several axes of a
  * buffer is split into one per axis, so that contiguous accesses can be told from strided ones. */
 #include "plan/shape.h"
 #include <stdlib.h>
@@ -23,8 +23,9 @@ int access_vectors(const Access *a, int loop) {
   return a->by[loop] == 1 ? 1 : a->even && step <= MOST_STRIDE ? (int)step : 0;
 }
 
-/* An index that goes through several axes of memory, as c * 3136 + s does, is as many axes: loops that move
- * it by at least what all that move it less can reach together. Those that overlap, as in y + p, stay one. */
+/* Splits an index that goes through several axes of memory, such as c * 3136 + s, into as many axes. A loop
+ * starts a new axis if it moves the index by at least as much as all loops with smaller steps reach together.
+ * Loops that overlap, as in y + p, stay on one axis. */
 static void axis_split(Access *a, const KernelShape *c, int d) {
   int64_t span = 1, unit = 1, left[MAX_LOOPS];
   int at = d;
@@ -50,7 +51,8 @@ static void axis_split(Access *a, const KernelShape *c, int d) {
   }
 }
 
-/* Axes that memory has, and a copy of it can be turned by: those that its index goes through are not. */
+/* Finds the axis that each loop moves by one element. Only axes of the memory itself count, not those that
+ * axis_split makes, because a copy can be transposed only by the former. */
 static void alone_on_axes(Access *a, const KernelShape *c) {
   for (int r = 0; r < c->n; r++)
     a->alone[r] = -1;
@@ -100,9 +102,10 @@ double access_spans(const Access *a, const double *ext, double *span) {
   return n;
 }
 
-/* Its axes, the one with the smallest step first, are one run as long as less than a line lies between
- * what is touched: then every line is, as of rows of 34 bytes of which 32 are read. Rows may overlap: an
- * index that steps over an edge, as 2 p + q - 1 does, seems to reach into the row before. */
+/* Axes are merged into one run, from the smallest step outwards, while the gap between touched elements is
+ * less than a cache line. Then every line of the run is touched, for example if 32 bytes of each row of 34
+ * bytes are read. Rows may overlap: an index that crosses an edge, such as 2 p + q - 1, seems to reach into
+ * the row before. */
 Footprint access_footprint(const Access *a, const double *ext) {
   double span[MAX_AXES], n = access_spans(a, ext, span), run = 1, elements = 1, stride = 0;
   int i = a->naxis - 1;
@@ -120,7 +123,7 @@ Footprint access_footprint(const Access *a, const double *ext) {
   double rows = n / elements * access_reads(a), lines = lines_of(run * a->bytes), reads = access_reads(a);
   for (int r = 0; r < MAX_LOOPS; r++)
     if (a->moves >> r & 1) reads *= ext[r];
-  if (!a->even && reads < rows * lines) /* places that are computed: each may be a line of its own */
+  if (!a->even && reads < rows * lines) /* computed places: each may be in a cache line of its own */
     return (Footprint){reads * LINE, a->bytes, reads, reads, 1, LINE};
   return (Footprint){.bytes = rows * lines * LINE,
                      .run = run * a->bytes,
@@ -130,8 +133,8 @@ Footprint access_footprint(const Access *a, const double *ext) {
                      .stride = stride * a->bytes};
 }
 
-/* Weights that are decoded come from memory however small they are, unless so many rows of outputs share
- * them that it is not their way that takes time. */
+/* Weights that are decoded are read from memory, however small they are. The exception is if so many rows of
+ * outputs share them that reading them is not what takes the time. */
 enum { FEW_OUTPUTS = 16 };
 
 void access_settle(Access *a, const KernelShape *c) {
@@ -159,7 +162,8 @@ void access_settle(Access *a, const KernelShape *c) {
   }
   a->whole = access_footprint(a, size).bytes;
   a->body = body_around(c, a->moves | a->gate_moves | a->asks);
-  double own = access_spans(a, summed, span) * access_reads(a) * a->bytes; /* what one output needs of it */
+  /* bytes of it that one output needs */
+  double own = access_spans(a, summed, span) * access_reads(a) * a->bytes;
   double few = is_nested(c) ? FEW_OUTPUTS : 1;
   a->streamed = c->reduce && a->in_sum && a->even && a->whole * few >= outputs * own &&
                 a->whole > (double)c->target->cache[LEVEL_L1];

@@ -1,62 +1,64 @@
-/* shape.h: a kernel as the planner sees it. In: who makes a kernel fills one in (codegen/kernel_shape.c).
- * Out: its loops, and for each access how its place moves with them; how much memory an access touches in so
- * many iterations of each loop. The one key fact: it is numbers alone, so that a kernel that does not exist
- * yet can be asked about. */
+/* shape.h: a kernel as the planner sees it. In: the code that makes a kernel fills one in
+ * (codegen/kernel_shape.c). Out: its loops, and how the place of each access moves with them; how much memory
+ * an access touches in a given number of iterations of each loop. It consists of numbers alone, so a kernel
+ * that does not exist yet can be planned. */
 #ifndef TG_SHAPE_H
 #define TG_SHAPE_H
 #include "plan/tile.h"
 #include <math.h>
 
-/* MAX_AXES: of an access. LINE: bytes of a cache's line. */
-enum { MAX_AXES = 16, MAX_LOOPS = 14, MAX_ACCESS = 12, MAX_SUMS = 16, MAX_BODIES = 4, LINE = 64 };
+/* MAX_AXES is for an access, and MAX_LOOPS, MAX_ACCESS, MAX_SUMS and MAX_BODIES are for a kernel. */
+enum { MAX_AXES = 16, MAX_LOOPS = 14, MAX_ACCESS = 12, MAX_SUMS = 16, MAX_BODIES = 4 };
 
 typedef struct Access {
-  const UOp *index; /* for who made the shape; NULL: it is of no graph */
+  const UOp *index; /* for the code that made the shape; NULL: it belongs to no graph */
   int64_t slot;
-  int bytes, naxis; /* bytes of an element */
-  int copied;       /* bytes of an element of its copy */
-  int beside;       /* an earlier access that comes into a level with it, in the same lines; -1: none */
-  int more;         /* other reads that it stands for: a constant further, of elements of their own */
+  int bytes, naxis; /* bytes: size of an element */
+  int copied;       /* size of an element of its copy */
+  /* an earlier access that uses the same cache lines, so that both are loaded at once; -1: none */
+  int beside;
+  /* number of further reads that it stands for: each reads elements of its own, at a constant distance */
+  int more;
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
-  /* of a loop whose iterations move an index by different steps: how far in all; 0: the steps are equal */
+  /* for a loop whose iterations move an index by unequal steps: total distance; 0: the steps are equal */
   int64_t reach[MAX_AXES][MAX_LOOPS];
-  int64_t by[MAX_LOOPS];     /* elements that it moves by when the loop does */
-  int by_step[MAX_AXES];     /* axes, the largest step first */
+  int64_t by[MAX_LOOPS];     /* elements that it moves by in one iteration of the loop */
+  int by_step[MAX_AXES];     /* its axes, the largest step first */
   uint32_t on[MAX_AXES];     /* bit r: the index of the axis moves with loop r */
   double whole;              /* bytes that it touches in the whole kernel */
   uint32_t moves;            /* bit r: it moves with loop r */
-  uint32_t computed;         /* bit r: .. by different steps */
-  uint32_t gate_moves;       /* bit r: its gate does */
-  uint32_t edges[MAX_LOOPS]; /* of the clauses of its gate that move with loop r, all loops */
-  uint32_t asks;             /* bit r: what all factors of the product ask moves with loop r */
-  uint32_t uneven;           /* bit r: .. by other than whole vectors */
-  int alone[MAX_LOOPS];      /* the axis that moves with loop r by one; -1: none */
-  /* .. and with these loops: it moves with r alone where they have one iteration */
+  uint32_t computed;         /* bit r: it moves with loop r by unequal steps */
+  uint32_t gate_moves;       /* bit r: its gate moves with loop r */
+  uint32_t edges[MAX_LOOPS]; /* all loops that occur in a clause of its gate together with loop r */
+  uint32_t asks;             /* bit r: a condition that all factors of the product share moves with loop r */
+  uint32_t uneven;           /* bit r: it moves with loop r by a distance that is not whole vectors */
+  int alone[MAX_LOOPS];      /* the axis that moves with loop r by one element; -1: none */
+  /* the other loops that move that axis: r moves it alone if they have one iteration */
   uint32_t others[MAX_LOOPS];
-  bool gated, even; /* even: every index is a sum of loops times constants */
-  bool found;       /* its place is data, as that of what is looked up in a table */
-  bool clips;       /* its gate, if any, is an interval of each axis */
-  bool in_sum;      /* read in every step of the reduction; of a kernel that has none, of its loops */
-  int body;         /* the one that it is read in, of a sum */
-  bool stays;       /* it reads the same at every launch: a copy of it can be made once, before */
-  bool
-      streamed; /* in_sum, each element is of one output, or, where it is decoded, of few; more than L1 has */
-  bool converted; /* in_sum, and its copy holds what every reader converts it to */
+  bool gated, even; /* gated: it has a gate of its own. even: every index is a sum of loops times constants */
+  bool found;       /* its place is data, as in a table lookup */
+  bool clips;       /* it has no gate, or its gate is an interval of each axis */
+  bool in_sum;      /* it is read in every step of the reduction; if there is none, in every iteration */
+  int body;         /* for a read in a sum: the body in which it is read */
+  bool stays;       /* it reads the same data at every launch, so a copy can be made once, before */
+  /* in_sum, larger than L1, and each element is used by one output (if it is decoded, by few) */
+  bool streamed;
+  bool converted; /* in_sum, and its copy holds the value that every reader converts it to */
 } Access;
 
-/* Memory that is touched. */
+/* The memory that is touched. */
 typedef struct Footprint {
-  double bytes, run, rows;      /* run: contiguous bytes of each row */
-  double blocks, lines, stride; /* rows that follow each other in the same lines are a block of so many lines;
-                                   stride: bytes between those */
+  double bytes, run, rows; /* run: contiguous bytes of each row */
+  /* consecutive rows that share cache lines form a block of `lines` lines; stride: bytes between blocks */
+  double blocks, lines, stride;
 } Footprint;
 
-/* Operations of what is summed, but for the product, or of all outputs where nothing is; by the loops that
- * they move with. */
+/* Operations, by the loops that they move with. They are those of a sum's terms without the product, or, if
+ * nothing is summed, those of all outputs. */
 typedef struct Work {
-  uint32_t on, decided; /* decided: nothing is left of them where these loops are written out */
+  uint32_t on, decided; /* decided: if these loops are written out, the operations vanish */
   int body;
-  int converts; /* the access whose copy holds what they make of it; 0: none, as that is a store */
+  int converts; /* the access whose copy can hold their result; 0: none, since access 0 is a store */
   double weight;
 } Work;
 
@@ -64,49 +66,55 @@ enum { MAX_WORK = 32 };
 
 /* The body of a loop nest: what is computed in each iteration of the same loops, and summed. */
 typedef struct Body {
-  uint32_t loops, own; /* all loops around it; those that its sums go over */
+  uint32_t loops, own; /* all loops around it; the loops that its sums go over */
   int nsum;
-  bool fused;    /* products are summed: two steps a cycle of the whole vector */
-  bool integers; /* .. of numbers that a compiler may add in any order */
+  bool fused;    /* products are summed by fused multiply-adds: two a cycle, of whole vectors */
+  bool integers; /* it sums integers, which a compiler may add in any order */
 } Body;
 
-/* Reductions over the loops `reduce`, or none; one or more stores over all others. Reductions of the same
- * loops, of which none needs another, are one body. Where a reduction needs another one in each of its
- * iterations, that one is of an inner body: sums are nested. Body 0 is the outermost. */
-enum {
-  LENGTHS = 3
-}; /* that a kernel with loops of unknown length is planned for: the middle, least and most */
+/* A kernel with loops of unknown length is planned for LENGTHS lengths: the middle, the least and the
+ * most. */
+enum { LENGTHS = 3 };
 
+/* A kernel: reductions over the loops `reduce`, or none, and one or more stores over all other loops.
+ * Reductions over the same loops that do not need each other share a body. If a reduction needs another one
+ * in each of its iterations, the other one has an inner body, and the sums are nested. Body 0 is the
+ * outermost. */
 typedef struct KernelShape {
   const Target *target;
-  Target eight;           /* .. where sums are of 8 bytes */
-  double at;              /* loops of unknown length have the least iterations, 0, to the most, 1 */
+  Target eight; /* the target with half as many lanes, which is used if sums have 8 bytes */
+  /* how long loops of unknown length are: 0 (the least number of iterations) to 1 (the most) */
+  double at;
   int n, naccess, nstore; /* stores come first in `access` */
   const UOp *range[MAX_LOOPS];
-  int64_t size[MAX_LOOPS]; /* iterations that the loop is planned for */
-  int64_t most[MAX_LOOPS]; /* .. that it has at the most: memory is for so many */
+  int64_t size[MAX_LOOPS]; /* trip count that the loop is planned for */
+  int64_t most[MAX_LOOPS]; /* the largest trip count that it can have; memory must be enough for that */
   uint32_t reduce;
-  uint32_t around;          /* bit r: loop r is other nests' as well: it stays as it is */
-  int nests;                /* of the kernel: each line of text is paid for in the time of all of them */
-  uint32_t open;            /* bit r: how many iterations loop r has is known when it runs */
-  struct KernelShape *also; /* the same kernel, planned for other lengths of those; NULL: no more */
-  uint32_t summed;          /* bit r: each iteration of loop r sums for itself */
-  bool own;                 /* an output has a loop that others lack: it is none of these */
+  uint32_t around; /* bit r: loop r is shared with other nests, so it stays as it is */
+  /* number of loop nests of the kernel: a line of text is worth a share of the time of all of them */
+  int nests;
+  uint32_t open;            /* bit r: the trip count of loop r is known only at run time */
+  struct KernelShape *also; /* the same kernel, planned for other lengths of those loops; NULL: no more */
+  uint32_t summed;          /* bit r: each iteration of loop r has sums of its own */
+  /* an output has a loop that not all outputs have; it is not in the list of loops */
+  bool own;
   Access access[MAX_ACCESS];
   int nwork;
   Work work[MAX_WORK];
-  /* Bit r: written out, loop r (of the reduction, where there is one) decides a condition or a shift. */
+  /* Bit r: if loop r is written out, a condition or a shift becomes known. If there is a reduction, only its
+   * loops count. */
   uint32_t decides;
-  uint32_t
-      bounds[MAX_LOOPS]; /* loops whose sums count where a condition holds that moves with loop r as well */
-  bool invariant;        /* the order of a sum depends on its own loop alone */
-  bool plain;            /* one output, which is what was summed */
-  bool whole; /* all outputs are over all loops but those summed over: blocks of a sum can add up */
-  int nbody;  /* 1, or more where sums are nested */
+  /* by loop r: the loops of sums that are bounded by a condition which moves with r as well */
+  uint32_t bounds[MAX_LOOPS];
+  bool invariant; /* the order of a sum may depend only on its own loop */
+  bool plain;     /* there is one output, and it is the sum itself */
+  /* each output has all loops except those summed over, so blocks of a sum can be added up in it */
+  bool whole;
+  int nbody; /* 1; more if sums are nested */
   Body body[MAX_BODIES];
-  int nsum;             /* reductions, those of body 0 first */
-  UOp *value[MAX_SUMS]; /* what is summed, by each of them */
-  double after;         /* operations that an output takes beside its sums */
+  int nsum;             /* number of reductions; those of body 0 come first */
+  UOp *value[MAX_SUMS]; /* what each of them sums */
+  double after;         /* operations of an output besides its sums */
 } KernelShape;
 
 static inline double access_reads(const Access *a) { return 1 + a->more; }
@@ -119,29 +127,31 @@ static inline bool is_summed_over(const KernelShape *c, int r) { return c->reduc
 
 static inline bool is_open(const KernelShape *c, int r) { return c->open >> r & 1; }
 
-/* The innermost body of what moves with these loops: it stands where all of them are known. */
+/* The innermost body in which all these loops are known. A value that moves with them is computed there. */
 int body_around(const KernelShape *c, uint32_t loops);
-/* The most sums of a body. */
+/* The largest number of sums in a body. */
 int most_sums(const KernelShape *c);
 
-/* An access whose index, extent, step and coef of each axis are known: the rest of it follows. */
+/* Fills in the rest of an access of which index, extent, step and coef of each axis are known. */
 void access_settle(Access *a, const KernelShape *c);
 
-/* What an access touches in ext[r] iterations of each loop r; elements of each axis, and of all. */
+/* What an access touches in ext[r] iterations of each loop r. access_spans returns the number of elements,
+ * and sets the number along each axis. */
 Footprint access_footprint(const Access *a, const double *ext);
 double access_spans(const Access *a, const double *ext, double *span);
-int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
-/* Vectors that lanes along a loop lie in: 1 where they are contiguous, else their stride, up to MOST_STRIDE;
- * 0: they are read lane by lane. */
+int64_t access_step(const Access *a, int loop); /* elements that it moves by in one iteration of the loop */
+/* The number of vectors that contain one vector of lanes along the loop: 1 if the lanes are contiguous,
+ * otherwise their stride, up to MOST_STRIDE. 0: the lanes are read one by one. */
 int access_vectors(const Access *a, int loop);
-/* Whether its place along a loop is computed of that one alone, not a step from the one before. */
+/* Whether its place along a loop is computed from that loop alone. Then it is known if the loop is written
+ * out, although its steps are unequal. */
 bool place_known(const Access *a, int loop);
 
-/* Whether one copy of what an access reads can serve: its index is a sum of loops, its gate an interval of
- * them, and if something else reads its buffer, there is a loop that the access alone moves with. *loop: that
- * one, or -1: it is the only read. */
+/* Whether an access can read a copy. Its index must be a sum of loops, and its gate an interval of each. If
+ * something else reads its buffer, there must be a loop that moves only this access. *loop: that loop, or -1
+ * if it is the only read. */
 bool can_stage(const KernelShape *c, int access, int *loop);
 
-/* Adds operations. Past the room there is for kinds of work, all is of the last kind. */
+/* Adds operations. If there is no room for another kind of work, they are added to the last kind. */
 void work_add(KernelShape *c, Work w);
 #endif

@@ -1,6 +1,6 @@
-/* target.c: what machines are. In: this processor. Out: a Target. Nothing is timed: a plan, and with it the
- * order of every sum, must be the same at each start. Devices that run nothing or check plan for a machine
- * that is written down here, so that their kernels are the same everywhere. */
+/* target.c: descriptions of machines. In: this processor. Out: a Target. Nothing is timed, because a plan,
+ * and with it the order of every sum, must be the same at each start. Devices that run nothing, or only
+ * check, plan for a machine that is written down here, so that their kernels are the same everywhere. */
 #include "plan/target.h"
 #include "base/processor.h"
 #include "uop/matrix.h"
@@ -9,12 +9,12 @@
 
 enum { KB = 1 << 10, MB = 1 << 20 };
 
-/* Rates of one core of a server of 2024 in bytes a cycle; processors differ by less than the levels do. */
+/* Bytes a cycle for one core of a server of 2024. Processors differ by less than the levels do. */
 static const double cycle_bytes[LEVEL_MEMORY] = {115, 48, 26};
 
 enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
 
-/* In the order of OpWeight */
+/* in the order of OpWeight */
 #define CPU_WEIGHTS                                                                                          \
   { 0, 1, 4, 12, 14, 20, 30, 60 }
 #define GPU_WEIGHTS                                                                                          \
@@ -30,7 +30,7 @@ enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
     .dots = DOTS_BYTES, .matrices = units                                                                    \
   }
 
-/* Units of an A100, of an M1: those of others are known when the GPU is. */
+/* The matrix units of an A100 and of an M1. The units of other GPUs are known once the GPU is. */
 enum { PLANNED_CUDA = 80, PLANNED_METAL = 7, PLANNED_SHARED = 163 * KB };
 
 #define NONE(...)
@@ -46,11 +46,12 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7, PLANNED_SHARED = 163 * KB };
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the same since 3.0. */
 #define CUDA_LIMITS                                                                                          \
   { .blocks = {INT32_MAX, 65535, 65535}, .threads = {1024, 1024, 64}, .block = 1024 }
-/* Metal Feature Set Tables: threads of a threadgroup; it bounds no grid, but indices are counted in i32. */
+/* Metal Feature Set Tables: threads of a threadgroup. Metal does not limit the grid, but indices are counted
+ * in i32. */
 #define METAL_LIMITS                                                                                         \
   { .blocks = {INT32_MAX, INT32_MAX, INT32_MAX}, .threads = {1024, 1024, 1024}, .block = 1024 }
 
-/* Nominal rates. L2 is one for all and stands where a CPU has its L3. */
+/* Nominal rates. All cores share one L2, which takes the place of a CPU's L3. */
 #define GPU(text, shared, shared_most, limits, units, alone)                                                 \
   {                                                                                                          \
     .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
@@ -66,9 +67,9 @@ const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
                  GPU("a GPU with CUDA", CUDA_STATIC_LOCAL, PLANNED_SHARED, CUDA_LIMITS, CUDA_MATRICES, true),
              target_metal = GPU("a GPU with Metal", 32 * KB, 32 * KB, METAL_LIMITS, METAL_MATRICES, false);
 
-/* Nobody knows the machine of portable C: caches of a small processor, and rates that matter by what they are
- * beside each other. Lists are made for vectors of sixteen lanes and cut to four (codegen/scalars.c): what a
- * tile of them takes is a fourth of what it would, so it has four times the registers. */
+/* Portable C runs on an unknown machine. This one has the caches of a small processor, and rates of which
+ * only the ratios matter. Lists are made for vectors of sixteen lanes, which are cut to four
+ * (codegen/scalars.c). A tile then takes a fourth of the registers, so the target has four times as many. */
 const Target target_c99 = {.name = "any machine with C99",
                            .cores = 1,
                            .streams = 1,
@@ -101,7 +102,7 @@ Target target_this_cpu(void) {
   t.ops = t.vec_bytes / 4.0;
   t.dots = processor_dots();
   int64_t lent =
-      TG_MAX(t.cores * 4 * (int64_t)MB, 32 * MB); /* the cache of a large processor has other users */
+      TG_MAX(t.cores * 4 * (int64_t)MB, 32 * MB); /* other processes use the cache of a large processor too */
   for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++) {
     int64_t nbytes = cpu_cache_bytes(l + 1);
     int ways = cpu_cache_ways(l + 1);
@@ -116,8 +117,9 @@ Target target_this_cpu(void) {
   return t;
 }
 
-/* Arm's Cortex-M have a unit for single numbers of f32 and no vectors: a fused multiply-add takes as long as
- * both of its parts. Their memory is as near as a cache; flash, with the weights, is further away. */
+/* Arm's Cortex-M have a unit for single f32 numbers and no vectors. A fused multiply-add takes as long as a
+ * multiplication and an addition. Their memory is as fast as a cache; flash, which holds the weights, is
+ * slower. */
 enum { M4_MHZ = 168, M7_MHZ = 400 };
 
 #define CORTEX_M(text, clock, near, each_cycle, flash, rate)                                                 \
@@ -132,8 +134,9 @@ enum { M4_MHZ = 168, M7_MHZ = 400 };
 static const Target target_m4 = CORTEX_M("Cortex-M4", M4_MHZ, 192 * KB, 4.0, 2.0, 1.0),
                     target_m7 = CORTEX_M("Cortex-M7", M7_MHZ, 16 * KB, 8.0, 4.0, 2.0);
 
-/* For text of single numbers it is `single`, for text with vectors one core like `vector` (NULL: there are
- * none) with these registers; 0: this processor. usual: vectors, where nobody says. */
+/* A processor by name. single: the target for text without vectors. vector: the target for text with vectors,
+ * of which one core with these registers is used; NULL: it has no vectors. vec_bytes 0: this processor.
+ * usual: vectors are the default. */
 static const struct Named {
   const char *name, *flags;
   const Target *single, *vector;
@@ -217,8 +220,9 @@ void target_print(Str *out, const Target *t) {
   if (t->warp > 1) str_printf(out, ", warp %d", t->warp);
 }
 
-/* A running sum or product of many f32 is kept in f64, because each element is a result: all roundings before
- * it would be in it. Threads of a GPU make it in pieces, where f64 is slow and few roundings meet. */
+/* A running sum or product of many f32 is carried in f64, because each element is a result and would
+ * otherwise contain all roundings before it. Threads of a GPU compute it in pieces; there f64 is slow, and
+ * few roundings add up. */
 DType target_running(const Target *t, Ops op, DType d) {
   return d == DT_F32 && (op == OPS_ADD || op == OPS_MUL) && t->warp <= 1 ? DT_F64 : d;
 }

@@ -1,21 +1,22 @@
 /* tile.c: the model of a register tile (tile.h). In: shapes. Out: cycles.
  *
- * step = max(multiply-adds, loads, dependent additions) + 1, more where registers do not suffice
+ * step = max(multiply-adds, loads, dependent additions) + 1, more if the registers are too few
  *
- * A core of a CPU loads as many registers in a cycle as it multiplies. One of a GPU runs other warps while
- * one waits, so that no addition waits there, and what lanes read is copied to where it is contiguous. */
+ * A core of a CPU can load as many registers in a cycle as it can multiply. A core of a GPU runs other
+ * warps while one waits, so no addition waits there, and what lanes read is first copied so that it is
+ * contiguous. */
 #include "plan/tile.h"
 #include <math.h>
 
 enum { ADD_CYCLES = 4, MOST_VECTORS = 4, SIDE_OF_SUMS = 4, MOST_SUMS = 24, LEAST_ALONG = 8 };
 
-/* A number that all lanes have, and what the compiler needs one for. */
+/* Registers for a broadcast number, and for the compiler's own needs. */
 enum { OTHER_REGISTERS = 2 };
 
-/* Results of a warp. */
+/* The size of a warp's tile of results. */
 enum { WARP_ROWS = 32, WARP_COLUMNS = 64 };
 
-/* A tile that registers do not hold is kept in memory. */
+/* A tile that does not fit in the registers spills to memory, and takes this many times as long. */
 static const double SPILLED = 2.5;
 
 double tile_registers(const Target *t) { return fmax(1, TILE_LANES * 4.0 / t->vec_bytes); }
@@ -24,7 +25,7 @@ double tile_room(const Target *t) {
   return (double)(t->registers - OTHER_REGISTERS) * t->vec_bytes / (TILE_LANES * 4);
 }
 
-/* A tail is written in pieces of 8, 4, 2 and 1. */
+/* The tail of a vector is written in pieces of 8, 4, 2 and 1 lanes. */
 double tile_vectors(double lanes) {
   double whole = floor(lanes / TILE_LANES);
   return whole + __builtin_popcount((unsigned)(lanes - whole * TILE_LANES));
@@ -45,7 +46,8 @@ double tile_step(const Target *t, const TileStep *s) {
   return s->vectors > tile_room(t) ? step * SPILLED : step;
 }
 
-/* Lanes along a loop of the results, a tile of rows and vectors. apart: each lane is loaded by itself. */
+/* Cycles per product with lanes along a loop of the results: a tile of `rows` rows and some vectors. apart:
+ * each lane is loaded separately. */
 static double by_results(const Target *t, double rows, double lanes, bool apart) {
   double best = INFINITY;
   for (int v = 1; v <= MOST_VECTORS; v++) {
@@ -60,8 +62,8 @@ static double by_results(const Target *t, double rows, double lanes, bool apart)
   return best;
 }
 
-/* Lanes along the sum: a few results at a time, each of them vectors of sums. Where a run ends the next one
- * goes on with its lanes: a long one fills all vectors. */
+/* Cycles per product with lanes along the sum: few results at a time, each of which is vectors of partial
+ * sums. Where a run ends, the next one continues in the same lanes, so a long run fills all vectors. */
 static double by_sum(const Target *t, const TileLoops *l) {
   double best = INFINITY;
   for (int side = 1; side <= SIDE_OF_SUMS; side++)
@@ -77,8 +79,8 @@ static double by_sum(const Target *t, const TileLoops *l) {
   return best + ADDED_ACROSS / l->depth;
 }
 
-/* A warp reads 32 numbers in a cycle, those that several lanes read once. Where it has fewer results than
- * lanes, the others have their own factors. */
+/* Cycles per product on a GPU. A warp reads 32 numbers in a cycle; a number that several lanes use is read
+ * once. If it has fewer results than lanes, the remaining lanes have factors of their own. */
 static double by_threads(const Target *t, const TileLoops *l) {
   double rows = fmin(l->results[0], WARP_ROWS), columns = fmin(l->results[1], WARP_COLUMNS);
   double tile = rows * columns, products = fmax(tile, t->warp);

@@ -1,36 +1,37 @@
 /* traffic.c: what a nest moves through memory (plan.h). In: its levels. Out: cycles for each level of
- * memory, and those in which something is waited for.
+ * memory, and cycles in which something is waited for.
  *
- *   traffic: for each level, what each operand moves into it. That is the bytes below the outermost loop whose
- *            footprint fits the level, times the iterations outside; nothing where all fits
- *   pages:   the same, with the pages that a core knows as a level */
+ *   traffic: for each level of memory, what each operand moves into it. That is the bytes below the
+ *            outermost loop whose footprint fits the level, times the iterations outside; nothing if all fits
+ *   pages:   the same, with the pages that a core knows as a level of memory */
 #include "plan/plan.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* LANES: of a vector as kernels are written. NEAR_ROWS: bytes from one row to the next that hardware asks for
- * ahead as it does for the next line. STREAMS: rows that go on at the same time, each of which it follows. */
+/* LANES: of a vector in the kernels. NEAR_ROWS: the largest distance in bytes from one row to the next for
+ * which hardware prefetches the row as it does the next line. STREAMS: rows read at the same time that
+ * hardware can follow. */
 enum { LANES = TILE_LANES, PAGE = 4096, NEAR_ROWS = 4 * LINE, STREAMS = 32 };
 
-/* A run of w bytes costs as much as w and these, coming into the level. */
+/* A run of bytes that is moved into the level costs as much as a run that is this many bytes longer. */
 static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
-/* Of a level, what a working set can have: the pages of its rows lie anywhere. */
+/* The part of a level that a working set can use, because the pages of its rows are anywhere. */
 static const double ROOM = 0.7;
-/* Cycles until a row comes from memory, beside what is computed meanwhile. */
+/* Cycles until a row arrives from memory, besides what is computed meanwhile. */
 static const double ROW_BEGUN = 80;
-/* .. until the stream of a row is found and under way. A Zen 2 reads 6 rows of 1.2 KB beside each other at
- * 10.6 GB/s, of 3 KB at 17, of 8 KB at 21, and 25 where each goes on: 60 ns a row. */
+/* Cycles until the stream of a row is recognised and prefetched. A Zen 2 reads 6 parallel rows of 1.2 KB at
+ * 10.6 GB/s, of 3 KB at 17, of 8 KB at 21, and at 25 if each row continues: 60 ns a row. */
 static const double STREAM_BEGUN = 200;
-/* What each stream beside the first adds: one 15.5 GB/s, two 19, three 21, four 23, six 25 on a Zen 2. As
- * many cores as memory serves at once read 25 with one each, and 33 with six; more cores gain by the second
- * alone. */
+/* What each stream after the first adds to the rate. On a Zen 2 one stream reads 15.5 GB/s, two 19, three 21,
+ * four 23, six 25. As many cores as memory serves at once read 25 with one stream each, and 33 with six. More
+ * cores gain only from the second stream. */
 static const double STREAM_GAIN = 0.15, MOST_STREAMS = 5, SHARED_GAIN = 0.06, MOST_SHARED = 6;
 
-/* Bytes of a level that rows take up: those that meet in a set push each other out. */
+/* The bytes of a level that rows occupy. Rows that fall into the same set evict each other. */
 static double taken_up(const Target *t, Footprint f, int level) {
   if (f.blocks <= 1 || f.stride <= 0) return f.bytes;
   double sets = (double)(t->cache[level] / t->ways[level] / 64);
-  double apart = f.stride / 64, distinct = sets; /* sets that row beginnings fall into */
+  double apart = f.stride / 64, distinct = sets; /* number of sets that the beginnings of rows fall into */
   if (apart == floor(apart)) {
     int64_t a = (int64_t)apart, b = (int64_t)sets;
     while (b) {
@@ -59,7 +60,8 @@ void footprints_of(const Plan *p, Footprints *footprints) {
   for (int i = 0; i <= p->n; i++) {
     footprints->all[i] = footprints->pages[i] = 0;
     for (int a = 0; a < c->naccess; a++) {
-      bool same = i && !(c->access[a].moves >> p->level[i - 1].loop & 1); /* the loop outside moves others */
+      /* this loop does not move the access */
+      bool same = i && !(c->access[a].moves >> p->level[i - 1].loop & 1);
       const double *ext = i ? p->level[i - 1].ext : p->whole;
       Footprint f = same                   ? footprints->of[i - 1][a]
                     : p->staged_at[a] >= 0 ? footprint_of_copy(p, a, ext)
@@ -71,13 +73,13 @@ void footprints_of(const Plan *p, Footprints *footprints) {
   }
 }
 
-/* Bytes that an access moves by in an iteration of a level. */
+/* The bytes by which an access moves in an iteration of a level. */
 static double moved_by(const Plan *p, const Access *x, const Level *l) {
   double by = (double)llabs(access_step(x, l->loop)) * x->bytes;
   return p->top >> l->loop & 1 ? by : by * l->ext[l->loop];
 }
 
-/* Bytes that the loops below level `own` read one after another, with gaps of no more than `gap`. */
+/* The bytes that the loops from level `own` inwards read one after another, with gaps of at most `gap`. */
 static double run_read(const Plan *p, const Footprints *footprints, int a, int own, double gap) {
   const Access *x = &p->c->access[a];
   double run = footprints->of[p->n][a].run;
@@ -91,15 +93,15 @@ static double run_read(const Plan *p, const Footprints *footprints, int a, int o
   return run;
 }
 
-/* How much longer memory takes for what is read line by line with others between them: these come next, or
- * later, and twice as many lines a second come of those that follow each other. */
+/* How much longer memory takes to deliver an access line by line, if other lines are between its lines and
+ * are read later. Consecutive lines arrive twice as fast. */
 static double lines_missed(const Plan *p, const Footprints *footprints, int a, int own) {
   double run = run_read(p, footprints, a, own, LINE);
   return run < run_read(p, footprints, a, own, NEAR_ROWS) ? 1 + LINE / fmax(run, LINE) : 1;
 }
 
-/* Bytes that an access moves into a level: those below the outermost loop that fit it, for each iteration
- * outside, but not again for loops just outside that it does not move with. */
+/* The bytes that an access moves into a level: the bytes below the outermost loop that fit it, for each
+ * iteration outside. Loops just outside that do not move the access do not read it again. */
 static double moved(const Plan *p, const Footprints *footprints, int a, int fits, int level) {
   const Access *x = &p->c->access[a];
   bool once = !x->in_sum && !p->c->plain && p->blocks > 1; /* in the last block alone */
@@ -109,24 +111,26 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
     if (taken_up(t, footprints->of[i][a], level) > ROOM * (double)t->cache[level]) break;
     own = i;
   }
-  bool decoded = x->streamed && is_nested(p->c) && p->staged_at[a] < 0; /* from afar, however small it is */
+  /* read from memory, however small it is */
+  bool decoded = x->streamed && is_nested(p->c) && p->staged_at[a] < 0;
   if (own == 0 && decoded) return x->whole * lines_missed(p, footprints, a, own);
   if (own == 0 || (p->staged_at[a] >= own && !is_prepacked(x))) return 0;
   Footprint f = footprints->of[own][a];
   bool streams = a >= p->c->nstore && p->c->reduce && p->staged_at[a] < 0;
   double bytes = f.bytes, run = f.run;
-  if (streams)
-    run = fmin(run, run_read(p, footprints, a, own, NEAR_ROWS)); /* a line that is near comes by itself */
+  if (streams) /* the hardware prefetches a line that is near */
+    run = fmin(run, run_read(p, footprints, a, own, NEAR_ROWS));
   const Level *around = &p->level[own - 1];
   int64_t step = access_step(x, around->loop);
   bool whole = (double)step * x->bytes * around->ext[around->loop] == f.run;
   bool goes_on = step == 1 || (whole && (!p->c->reduce || is_summed_over(p->c, around->loop)));
   Footprint outside = footprints->of[own - 1][a];
-  if (goes_on && f.rows <= STREAMS) { /* the next iteration goes on where this one ends */
+  if (goes_on && f.rows <= STREAMS) { /* the next iteration continues where this one ends */
     bytes = f.rows * f.run;
     if (run == f.run) run *= around->trips;
   } else if ((x->computed >> around->loop & 1) && !x->found && outside.bytes < bytes * around->trips) {
-    bytes = outside.bytes / around->trips; /* an iteration's share: the next mostly reads near this one */
+    /* an iteration's share, because the next one mostly reads near this one */
+    bytes = outside.bytes / around->trips;
     run = outside.run;
   }
   int at = own - 1;
@@ -135,7 +139,10 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   for (; at >= 0; at--)
     bytes *= is_around(p, x->body, at) ? p->level[at].trips : 1;
   if (once) bytes /= p->blocks;
-  /* rows that are read so near to each other come like one run */
+  /* Elements at places that are data are spread over the whole memory: the level holds the share of them that
+   * fits it. */
+  if (x->found && x->whole > 0) bytes *= fmax(0, 1 - ROOM * (double)t->cache[level] / x->whole);
+  /* rows that are this close are read like one run */
   bool near = a >= p->c->nstore && f.stride > 0 && f.stride <= NEAR_ROWS;
   double begun = near ? 0 : short_run[level];
   if (streams && is_nested(p->c) && level + 1 == LEVEL_MEMORY) bytes *= lines_missed(p, footprints, a, own);
@@ -151,9 +158,9 @@ double turned_run(const Plan *p, const Access *x) {
   return run;
 }
 
-/* Cycles in which stores wait for lines that were in L1 before: those of an output whose lanes lie in lines
- * of their own come one by one, and are pushed out, by each other where they meet in a set, before the next
- * element of theirs is written. */
+/* Cycles in which stores wait for cache lines that were in L1 before. If each lane of an output is in a cache
+ * line of its own, the lines are loaded one by one. They evict each other if they are in the same set, before
+ * the next element of the line is written. */
 static double lines_awaited(const Plan *p, const Footprints *footprints) {
   const Target *t = p->c->target;
   double cycles = 0;
@@ -168,7 +175,8 @@ static double lines_awaited(const Plan *p, const Footprints *footprints) {
     double lines = own <= p->n ? f.blocks * f.lines : f.rows * (turned_run(p, x) ? 1 : f.run / x->bytes);
     for (int at = TG_MIN(own, p->n) - 1; at >= 0; at--) {
       bool again =
-          p->c->plain && at < p->ntile && is_summed_over(p->c, p->level[at].loop); /* each block adds */
+          /* each block adds to the output */
+          p->c->plain && at < p->ntile && is_summed_over(p->c, p->level[at].loop);
       lines *= again || x->moves >> p->level[at].loop & 1 ? p->level[at].trips : 1;
     }
     cycles += fmax(0, lines - x->whole / LINE) * t->line_wait;
@@ -178,7 +186,7 @@ static double lines_awaited(const Plan *p, const Footprints *footprints) {
 
 double traffic_of(const Plan *p, const Footprints *footprints, int level, double *copied) {
   const Target *t = p->c->target;
-  int fits = p->n; /* below the loop before this one, all operands together fit */
+  int fits = p->n; /* all operands together fit below the loop before this level */
   double all = 0;
   for (int i = p->n; i >= 0 && footprints->all[i] <= ROOM * (double)t->cache[level]; i--)
     fits = i;
@@ -199,8 +207,8 @@ double traffic_of(const Plan *p, const Footprints *footprints, int level, double
   return all / cycle_bytes(t, level + 1);
 }
 
-/* Pages that the iterations of a level add for each that is below it. Where a page holds two iterations, the
- * next page is looked up behind them. A copy is read from end to end. */
+/* The factor by which the iterations of a level increase the pages below it. If a page holds two iterations,
+ * the next page is translated in the background. A copy is read from end to end. */
 static double pages_added(const Plan *p, int access, int level) {
   const Access *a = &p->c->access[access];
   const Level *l = &p->level[level];
@@ -209,8 +217,9 @@ static double pages_added(const Plan *p, int access, int level) {
   return fmax(1, l->trips * fmin(1, 2 * by / PAGE - 1));
 }
 
-/* Pages that are no longer known when they are read again: those below the outermost loop below which all are
- * known, for each iteration outside; but as long as an access stays in a page it is known. */
+/* The number of pages that are no longer known when they are read again: the pages below the outermost loop
+ * below which all are known, for each iteration outside. As long as an access stays in one page, that is
+ * known. */
 static double pages_missed(const Plan *p, const Footprints *footprints) {
   int own = p->n;
   double all = 0, known = p->c->target->pages;
@@ -229,8 +238,9 @@ static double pages_missed(const Plan *p, const Footprints *footprints) {
   return all;
 }
 
-/* Cycles in which rows are waited for: of what is far, where the innermost loop that moves it goes to another
- * page in each iteration, so that no prefetch foresees it. A copy asks for many rows at a time. */
+/* Cycles of waiting for rows. This counts accesses to memory for which the innermost loop that moves them
+ * goes to another page in each iteration, so that no prefetcher predicts it. A copy requests many rows at the
+ * same time. */
 static double rows_begun(const Plan *p, const Footprints *footprints) {
   double cycles = 0;
   for (int a = p->c->nstore; a < p->c->naccess; a++) {
@@ -248,7 +258,8 @@ static double rows_begun(const Plan *p, const Footprints *footprints) {
   return cycles;
 }
 
-/* Rows of an access that one step reads of, beside each other: as many streams. 0: it is none. */
+/* The number of rows of an access that one step reads in parallel, each as a stream. 0: the access is not
+ * read as streams. */
 static double rows_of(const Plan *p, int access) {
   const Access *x = &p->c->access[access];
   double rows = 1;
@@ -259,8 +270,8 @@ static double rows_of(const Plan *p, int access) {
   return rows;
 }
 
-/* Bytes that a stream reads one after another in the whole kernel. What lies between its runs may be what
- * other reads of the same memory are of. */
+/* The bytes that a stream reads one after another in the whole kernel. The gaps between its runs may be what
+ * other reads of the same memory use. */
 static double stream_read(const Plan *p, const Footprints *footprints, int access) {
   const KernelShape *c = p->c;
   bool others = false;
@@ -269,8 +280,8 @@ static double stream_read(const Plan *p, const Footprints *footprints, int acces
   return run_read(p, footprints, access, 0, others ? 4 * PAGE : NEAR_ROWS);
 }
 
-/* Cycles in which streams begin anew: where several rows are read beside each other, the next ones lie
- * behind the last of them, unless each goes on in a part of the matrix that is its own (UPCASTTOP). */
+/* Cycles in which new streams are recognised. If several rows are read in parallel, the next rows are behind
+ * the last of them, unless each row continues in its own part of the matrix (UPCASTTOP). */
 static double streams_begun(const Plan *p, const Footprints *footprints) {
   double cycles = 0;
   for (int a = p->c->nstore; a < p->c->naccess; a++)
@@ -280,7 +291,7 @@ static double streams_begun(const Plan *p, const Footprints *footprints) {
 }
 
 double streams_gain(const Plan *p, const Footprints *footprints, int ncores) {
-  int cores = p->c->target->streams; /* that memory serves at once */
+  int cores = p->c->target->streams; /* number of cores that memory serves at once */
   double each = ncores == cores ? SHARED_GAIN : STREAM_GAIN, streams = 0;
   double most = ncores < cores ? MOST_STREAMS : ncores == cores ? MOST_SHARED : 2;
   for (int a = p->c->nstore; a < p->c->naccess; a++) {

@@ -1,13 +1,14 @@
-/* amx.c: blocks of products on the tiles of AMX, in GNU C. In: a STORE of a WMMA whose operands are memory
- * (matrix.h). Out: a call of a function that is written in front of the kernel: results stay in tiles 0 .. 3,
- * tiles 4 and 5 take turns for a, 6 and 7 for b.
+/* amx.c: blocks of products on the tiles of AMX, in GNU C. In: a STORE of a WMMA whose operands are in memory
+ * (matrix.h). Out: a call of a function that is written in front of the kernel. Results stay in tiles 0 .. 3.
+ * Tiles of a alternate between 4 and 5, tiles of b between 6 and 7.
  *
- * The instructions are inline assembly: a compiler that is asked for tiles by its builtins wants to place
- * them itself, and each in its own way. A kernel says once what its tiles are, and gives them back. */
+ * The instructions are inline assembly, because a compiler that is given tiles by its builtins allocates them
+ * itself, and each compiler does so in its own way. A kernel configures its tiles once at the start and
+ * releases them at the end. */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
-enum { MOST_TILES = 4, TILES_OF_A = 4, TILES_OF_B = 6 }; /* of results; as many hold operands */
+enum { MOST_TILES = 4, TILES_OF_A = 4, TILES_OF_B = 6 }; /* tiles of results; as many tiles hold operands */
 
 static const char begin[] =
     "INL void tiles_begin(void) {\n  _Alignas(64) u8 t[64] = {1};\n"
@@ -29,7 +30,8 @@ static const char *instruction(const MatrixShape *s) {
 
 static int tile_of(MatrixRole role, int i) { return (role == MATRIX_A ? TILES_OF_A : TILES_OF_B) + i % 2; }
 
-/* Rows of products: what a row of tiles of a shares is loaded once. */
+/* One step: multiplies rows of tiles. A tile of a is loaded once for its whole row, a tile of b once for all
+ * rows. */
 static void step(Str *out, const MatrixShape *s, int rows, int columns) {
   for (int i = 0; i < rows; i++) {
     cs_fmt(out, "    TILE_LOAD(%d, a + %d * pitch, pitch * sizeof *a);\n", tile_of(MATRIX_A, i), s->m * i);

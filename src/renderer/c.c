@@ -1,6 +1,6 @@
 /* c.c: the table of GNU C for the CPU. Kernels are `void NAME(void *const *bufs, const i64 *vars, int tid,
- * void *scratch)`, need no header and no symbol from outside. Compiled with -ffp-contract=off: only MULACC
- * fuses. */
+ * void *scratch)`. They need no header and no external symbol. They are compiled with -ffp-contract=off, so
+ * that only MULACC fuses. */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 

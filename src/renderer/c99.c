@@ -1,9 +1,9 @@
-/* c99.c: the table of C99 without extensions, for any machine. Kernels are static functions that take each
- * buffer as a parameter of its type, then the variables, then local memory; every operation is rounded by
- * itself. So the same text gives the same bits wherever floats are those of IEEE 754 and the compiler
- * contracts nothing. No sum of products is fused: few machines have that, and a function would do it slowly.
- * What it assumes beyond the standard, as every compiler does: conversion to a signed type wraps, and a
- * negative number is shifted to the right as if divided. */
+/* c99.c: the table of C99 without extensions, for any machine. Kernels are static functions. They take each
+ * buffer as a parameter of its type, then the variables, then local memory. Every operation is rounded on its
+ * own, so the same text gives the same bits wherever floats are IEEE 754 and the compiler contracts nothing.
+ * No sum of products is fused, because few machines have such an instruction and a function would be slow.
+ * The text assumes two things beyond the standard, as every compiler guarantees them: conversion to a signed
+ * type wraps, and a right shift of a negative number divides it, rounding down. */
 #include "renderer/cstyle_private.h"
 #include <string.h>
 
@@ -25,8 +25,8 @@ static const CLang lang = {.name = "C99",
 
 static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_render(out, lin, err, &lang); }
 
-/* A statement about each lane l. gcc makes vectors of loops, clang of statements that stand beside each
- * other; a processor without vectors wants those, too. */
+/* A statement about each lane l. gcc vectorises loops. clang vectorises statements that follow each other,
+ * and these are also best for a processor without vectors. */
 #define LANES                                                                                                \
   "#if defined __GNUC__ && !defined __clang__ && (defined __SSE2__ || defined __ARM_NEON || defined "        \
   "__VEC__)\n"                                                                                               \
@@ -38,8 +38,9 @@ static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_re
   "__VA_ARGS__) }\n"                                                                                         \
   "#endif\n"
 
-/* The sum of four. clang begins at such a sum to look for vectors, and would make vectors of two of all that
- * goes into it: of what a call takes in memory it makes one of four. */
+/* The sum of four. clang starts its search for vectors at such a sum and would then make vectors of two lanes
+ * of everything that it adds. If the sum is a call with its operands in memory, clang makes vectors of four
+ * lanes. */
 #define FOUR                                                                                                 \
   "#if defined __clang__ && (defined __SSE2__ || defined __ARM_NEON || defined __wasm_simd128__)\n"          \
   "#define CALLED __attribute__((noinline))\n#else\n#define CALLED\n#endif\n"                                \
@@ -57,10 +58,10 @@ static const char types[] =
     "INL u64 u64_bits(f64 x) { union { f64 f; u64 u; } b; b.f = x; return b.u; }\n"
     "INL f64 f64_bits(u64 x) { union { f64 f; u64 u; } b; b.u = x; return b.f; }\n" LANES FOUR;
 
-/* A product of two f32 is exact in f64. Their sum with c is rounded twice, which does no harm but where the
- * first rounding ends half-way between two f32, or the result is smaller than any normal one: there the sum
- * is rounded to odd, its last bit is set if something was lost, so that rounding to f32 sees on which side
- * it lies. */
+/* A product of two f32 is exact in f64. Its sum with c is rounded twice. The first rounding does harm only if
+ * it ends half-way between two f32, or if the result is smaller than any normal f32. In these cases the sum
+ * is rounded to odd (its last bit is set if something was lost), so that the rounding to f32 sees on which
+ * side the exact sum lies. */
 #define ROUNDED_ONCE                                                                                         \
   "INL f32 rounded_once(f64 p, f64 z, f64 s) {\n"                                                            \
   "  u64 bits = u64_bits(s);\n"                                                                              \
@@ -75,13 +76,14 @@ static const char types[] =
   "s);\n"                                                                                                    \
   "  return (f32)s;\n"
 
-/* Where gcc and clang know of one instruction, and so of no call. */
+/* Uses the builtin only if gcc or clang report a single instruction, so that it is not a call. */
 static const char fused[] =
     ROUNDED_ONCE "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
                  "#if defined __GNUC__ && (defined __FP_FAST_FMAF || defined __ARM_FEATURE_FMA)\n"
                  "  return __builtin_fmaf(a, b, c);\n#else\n" FUSED_BY_F64 "#endif\n}\n";
 
-/* libm's where it is one instruction: the same bits, and much faster without an f64 in hardware. */
+/* Uses libm's fma if it is a single instruction: the bits are the same, and it is much faster if the hardware
+ * has no f64. */
 static const char fused_by_libm[] = ROUNDED_ONCE
     "INL f32 fma_f32(f32 a, f32 b, f32 c) {\n"
     "#if defined FP_FAST_FMAF || defined __FP_FAST_FMAF\n  return fmaf(a, b, c);\n#else\n" FUSED_BY_F64
@@ -91,9 +93,9 @@ static const char math_of_libm[] =
     "INL f32 sqrt_f32(f32 x) { return sqrtf(x); }\nINL f64 sqrt_f64(f64 x) { return sqrt(x); }\n"
     "INL f64 fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }\n";
 
-/* One instruction of a Cortex-M; else roots digit by digit, with two digits more than a float has and one
- * that tells of the rest: rounded once. The f64 form of fma adds both parts of the product; it may be off by
- * the last bit of a double. */
+/* A square root is one instruction of a Cortex-M. Otherwise it is computed digit by digit, with two digits
+ * more than a float has and one that records the remainder, so it is rounded once. The f64 fma adds both
+ * parts of the product; it may be wrong in the last bit of a double. */
 static const char math_of_our_own[] =
     "INL f32 sqrt_f32(f32 x) {\n"
     "#if defined __GNUC__ && defined __thumb2__ && defined __ARM_FP\n"
@@ -131,8 +133,8 @@ static const char math_of_our_own[] =
     "  return lost + low == lost + low && s - s == 0 ? s + (lost + low) : s;\n"
     "}\n";
 
-/* The helpers that all languages share, without what stands there for compilers with extensions: conditions
- * go, and of two forms of f16 the one with builtins. */
+/* Appends the helpers that all languages share, without their text for compilers with extensions: lines of
+ * conditions are left out, and so is the form of the f16 conversions that uses builtins. */
 static void shared_helpers(Str *out) {
   bool builtins = false;
   for (const char *at = cstyle_prelude, *end; *at; at = end) {

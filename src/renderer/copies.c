@@ -1,14 +1,15 @@
-/* copies.c: copies to shared memory that a GPU makes by itself. In: a linear program. Out: which of its loads
- * go straight from a buffer to shared memory, so that no thread holds the value or waits for it; and the text
- * of such a copy.
+/* copies.c: copies to shared memory that a GPU makes by itself. In: a linear program. Out: the set of its
+ * loads that are copied directly from a buffer to shared memory, so that no thread holds the value or waits
+ * for it; and the text of such a copy.
  *
- * A copy has arrived once a thread has waited for those that it made, and all threads have met. Threads wait
- * where they meet. So what is copied to a memory must not be read before the next barrier, in whatever order
- * loops iteration: `settled` walks through the program to see that. */
+ * A copy has arrived once each thread has waited for the copies that it started and all threads have met at a
+ * barrier. Threads wait for copies at barriers. A memory that is copied to must therefore not be read before
+ * the next barrier, in any order in which loops may run: `settled` walks through the program to check
+ * this. */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
-/* The place of the END of the RANGE at `at`. */
+/* The place of the END of the RANGE that is at `at`. */
 static int end_of(const Linear *lin, int at) {
   int i = at + 1;
   while (i < lin->n && !(lin->at[i]->op == OPS_END && lin->at[i]->src[0] == lin->at[at]))
@@ -21,17 +22,17 @@ static const UOp *accessed(const UOp *u) {
   return x && x->op == OPS_INDEX ? uop_base(x->src[0]) : NULL;
 }
 
-/* Whether a unit reads m by itself. */
+/* Whether u is a WMMA whose unit reads m itself. */
 static bool read_by_unit(const UOp *u, const UOp *m) {
   bool unit = u->op == OPS_WMMA && matrix_in_shared(&matrix_shapes[u->arg.i]);
   return unit && (uop_base(u->src[0]->src[0]) == m || uop_base(u->src[1]->src[0]) == m);
 }
 
-/* Whether nothing of memory m is read between a store to it and the barrier behind which it has arrived: the
- * copies between two barriers are a group, and a barrier says how many groups may be under way. *pending:
- * barriers since the last store, and 1; 0: all has arrived. A loop whose iteration leaves such
- * a store open is walked twice, so that what ends an iteration meets what begins one; one that may have no
- * iteration closes nothing. */
+/* Whether memory m is never read between a store to it and the barrier after which the stored data has
+ * arrived. The copies between two barriers are a group, and a barrier says how many groups may still be under
+ * way. *pending: 1 + the number of barriers since the last store; 0: everything has arrived. A loop whose
+ * iteration ends with such a store pending is walked twice, so that the end of an iteration is checked
+ * against the start of the next. A loop that may run no iteration does not count as waiting. */
 static bool settled(const Linear *lin, int from, int to, const UOp *m, int *pending) {
   for (int i = from; i < to; i++) {
     const UOp *u = lin->at[i];
@@ -54,7 +55,7 @@ static bool settled(const Linear *lin, int from, int to, const UOp *m, int *pend
 
 static const UOp *gate_of(const UOp *x) { return x->arg.i ? uop_base(x->src[x->nsrc - 1]) : NULL; }
 
-/* Whether store u is such a copy by its types, places and gates. */
+/* Whether the types, indices and gates of store u allow it to be such a copy. */
 static bool is_copy(const UOp *u) {
   if (u->op != OPS_STORE || u->nsrc != 2) return false;
   const UOp *v = u->src[1], *to = uop_base(u->src[0]), *from = v->op == OPS_LOAD ? uop_base(v->src[0]) : NULL;
@@ -65,7 +66,7 @@ static bool is_copy(const UOp *u) {
   return whole && uop_is_multiple(to->src[1], v->lanes) && uop_is_multiple(from->src[1], v->lanes);
 }
 
-/* Uses of each node of the list, at most 2 counted. */
+/* Counts the uses of each node of the list, up to 2. */
 static void count_uses(const C *c, uint8_t *uses) {
   for (int i = 0; i < c->lin->n; i++)
     for (int s = 0; s < c->lin->at[i]->nsrc; s++) {
@@ -74,7 +75,7 @@ static void count_uses(const C *c, uint8_t *uses) {
     }
 }
 
-/* Whether all stores to m are copies of their own, and it is read after barriers alone. */
+/* Whether all stores to m are such copies, and m is read only after barriers. */
 static bool is_copied(const C *c, const UOp *m, const uint8_t *uses) {
   bool any = false;
   int pending = 0;
@@ -101,7 +102,7 @@ bool cs_find_copies(C *c, TgMem *mem) {
       if (c->lin->at[j]->op == OPS_STORE && accessed(c->lin->at[j]) == m)
         c->copied[c->lin->at[j]->src[1]->id] = 1;
   }
-  for (int i = 0; ok && i < c->lin->n; i++) /* rows that a warp reads for a FRAGMENT: no thread holds them */
+  for (int i = 0; ok && i < c->lin->n; i++) /* rows that a warp reads for a FRAGMENT are held by no thread */
     if (c->lin->at[i]->op == OPS_FRAGMENT) c->copied[c->lin->at[i]->src[0]->id] = 1;
   if (ok && HAS_GRIDS) cs_find_groups(c);
   mem_free(mem, uses);
@@ -121,7 +122,7 @@ void cs_copy(C *c, const UOp *store) {
   cs_put(c, c->lang->copy, nbytes, cs_ref(c, uop_base(to->src[0])), cs_ref(c, to->src[1]),
          cs_ref(c, uop_base(from->src[0])), cs_ref(c, from->src[1]));
   str_put(&c->body, ";");
-  if (here && here != there) { /* what is not there is 0 */
+  if (here && here != there) { /* elements behind a false gate are 0 */
     const char *type = cs_type(c, (DType)v->dtype, v->lanes);
     cs_put(c, " else *(%s *)(%s + %s) = %s;", type, cs_ref(c, uop_base(to->src[0])), cs_ref(c, to->src[1]),
            cs_zero(c, v));

@@ -1,8 +1,8 @@
-/* cstyle.c: linear UOps -> one kernel in C, CUDA C++ or MSL.
- * One statement per UOp, in order, numbered as they come (v12, acc3; p0: buffer, r1: loop, l0: local memory),
- * so text depends on the program alone. Vector types and helpers are written in front of the kernel when
- * first needed. A vector of bools in C is a mask of 0 / -1 integers as wide as the values that were compared;
- * `mask_bytes` remembers how wide. */
+/* cstyle.c: turns linear UOps into one kernel in C, CUDA C++ or MSL. There is one statement per UOp, in
+ * order. Values are numbered in order (v12, acc3; p0: buffer, r1: loop, l0: local memory), so the text
+ * depends only on the program. Vector types and helpers are written in front of the kernel when they are
+ * first needed. In C a vector of bools is a mask of 0 / -1 integers as wide as the values that were compared;
+ * `mask_bytes` records the width. */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 #include <stdio.h>
@@ -24,9 +24,9 @@ void cs_put_before(C *c, size_t at, const char *front) {
   memcpy(c->body.at + at, front, len);
 }
 
-/* The lanes that __builtin_shufflevector takes, each behind a comma. */
+/* Appends the lanes of a __builtin_shufflevector, each after a comma. */
 static void put_lanes(C *c, int n, const int64_t *lane) {
-  enum { MOST = 8 }; /* characters of one: two vectors have 510 lanes at most */
+  enum { MOST = 8 }; /* characters of one lane: two vectors have at most 510 lanes */
 
   if (!str_reserve(&c->body, (size_t)n * MOST)) return;
   char *to = c->body.at + c->body.len, number[INT_TEXT];
@@ -40,7 +40,8 @@ static void put_lanes(C *c, int n, const int64_t *lane) {
   c->body.len = (size_t)(to - c->body.at);
 }
 
-static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: one lane of a short vector */
+/* GPU languages: the text of one lane of a short vector */
+static const char *lane_ref(C *c, const UOp *u, int lane) {
   u = uop_base(u);
   if (u->op == OPS_CONST) return cs_const(c, (DType)u->dtype, u->arg.v);
   static const char *const letter[] = {"x", "y", "z", "w"};
@@ -49,19 +50,19 @@ static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: on
 }
 
 /* ---- memory */
-/* A pointer made by a cast must name the address space again. */
+/* The address space of a memory, which a cast of a pointer must repeat. */
 static const char *space_of(C *c, const UOp *base) {
   return base->op == OPS_PARAM ? c->lang->device_space : c->lang->local_space;
 }
 
-/* The type that short vectors are read and written by, at an offset; NULL: only lane by lane. Where the
- * offset is not known to be aligned it is one that need not be, if the language has such types. */
+/* The type by which a short vector is read and written at an offset; NULL: only lane by lane. If the offset
+ * is not known to be aligned, it is an unaligned type, if the language has such types. */
 static const char *vector_in_memory(C *c, const UOp *offset, DType d, int n) {
   if (!c->lang->gnu_vec && uop_is_multiple(offset, n)) return cs_type(c, d, n);
   return c->lang->gnu_vec || c->lang->packed_vec ? cs_text(c, "%su", cs_type(c, d, n)) : NULL;
 }
 
-/* The value at an INDEX. */
+/* Writes the value at an INDEX. */
 static void load_text(C *c, const UOp *ix, const UOp *u) {
   DType d = (DType)u->dtype;
   int n = u->lanes;
@@ -83,21 +84,22 @@ static void load_text(C *c, const UOp *ix, const UOp *u) {
   }
 }
 
-/* Whether all lanes of a load are one constant where its gate is false. other: that, or NULL for 0. */
+/* Whether all lanes of a load have the same constant if its gate is false. *other: the constant, or NULL for
+ * 0. */
 static bool has_const(const UOp *load, const UOp **other) {
   const UOp *v = load->nsrc < 2 ? NULL : load->src[1];
   *other = v && v->op == OPS_VECTORIZE && v->nsrc == 1 ? v->src[0] : v;
   return !v || is_const(*other);
 }
 
-/* A vector behind a gate, or a constant: it is the place that is chosen, so that there is no branch. Between many
- * branches a compiler makes such loads long before what uses them, and runs out of registers. */
+/* Loads a vector, or a constant if the gate is false. The address is selected, so that there is no branch. If
+ * there are many branches, a compiler makes such loads long before their use and runs out of registers. */
 static void load_or_const(C *c, const UOp *ix, const UOp *u, const UOp *other, int id) {
   DType d = (DType)u->dtype;
   const char *type = cs_type(c, d, u->lanes), *all = cs_text(c, "zeros_%s", type);
   const char *m[26] = {['G' - 'A'] = cs_stored(d), ['V' - 'A'] = other ? cs_const(c, d, other->arg.v) : "0"};
   char bits[17];
-  if (other) { /* f16 and bf16 have one type of C, and other bits for a number */
+  if (other) { /* f16 and bf16 have the same C type but different bits for a number */
     snprintf(bits, sizeof bits, "%llx", (unsigned long long)other->arg.v.i);
     all = cs_text(c, "all_%s_%s_%s", dtype_name(d), type, bits);
   }
@@ -114,7 +116,7 @@ const char *cs_zero(C *c, const UOp *u) {
                        u->lanes > 2 ? ", 0, 0" : "", c->lang->vec_close);
 }
 
-/* A gated load reads nothing where the gate is false: ?: for one lane, if for several. */
+/* A gated load reads nothing if the gate is false: it uses ?: for one lane and an if for several. */
 static void render_load(C *c, const UOp *u, int id) {
   const UOp *x = uop_base(u->src[0]);
   const char *t = cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes);
@@ -153,11 +155,10 @@ static void render_load(C *c, const UOp *u, int id) {
   }
 }
 
-static bool is_block(const UOp *u) { /* a WMMA whose operands are memory: its STORE has the statement */
-  return u->op == OPS_WMMA && matrix_in_memory(&matrix_shapes[u->arg.i]);
-}
+/* Whether u is a WMMA whose operands are in memory. Its STORE writes the statement. */
+static bool is_block(const UOp *u) { return u->op == OPS_WMMA && matrix_in_memory(&matrix_shapes[u->arg.i]); }
 
-/* Vectors are stored at once where the language lets them lie anywhere, or where the place is known to be
+/* A vector is stored as a whole if the language allows any address, or if the address is known to be
  * aligned. */
 static void render_store(C *c, const UOp *u) {
   const UOp *x = uop_base(u->src[0]), *v = u->src[1];
@@ -219,7 +220,7 @@ static void render_shufflevector(C *c, const UOp *u, int id) {
   }
   DType d = (DType)u->dtype;
   const char *a, *b;
-  if (cs_is_mask(c, u)) { /* of two masks, as wide as the wider one */
+  if (cs_is_mask(c, u)) { /* two masks are widened to the wider one */
     int w = TG_MAX(cs_mask_size(c, u->src[0]), cs_mask_size(c, u->src[1]));
     a = cs_mask(c, u->src[0], w);
     b = cs_mask(c, u->src[1], w);
@@ -244,8 +245,8 @@ static void render_lookup(C *c, const UOp *u, int id) {
          cs_ref(c, u->src[1]));
 }
 
-/* What a value is in another thread of the warp, lane by lane. C makes an int of a narrow number, which
- * braces do not take back. */
+/* Reads a value of another thread of the warp, lane by lane. A narrow number needs a cast, because C promotes
+ * it to int, which braces do not accept. */
 static void render_shuffle(C *c, const UOp *u, int id) {
   if (!c->lang->shuffle) {
     cs_fail(c, u, "no warps here");
@@ -263,7 +264,7 @@ static void render_shuffle(C *c, const UOp *u, int id) {
   cs_put(c, "%s;\n", u->lanes > 1 ? c->lang->vec_close : "");
 }
 
-/* Lanes first .. first + n - 1 of a vector. */
+/* Writes lanes first .. first + n - 1 of a vector. */
 static void render_gep(C *c, const UOp *u, int id) {
   const UOp *x = u->src[0];
   int n = u->lanes, first = (int)u->arg.i;
@@ -308,7 +309,7 @@ static void render_gep(C *c, const UOp *u, int id) {
   }
 }
 
-/* One lane; a vector of GNU C, as one expression; a short vector of a GPU, lane by lane. */
+/* An op on one lane; on a vector of GNU C, as one expression; on a short vector of a GPU, lane by lane. */
 static void render_alu(C *c, const UOp *u, int id) {
   int n = u->lanes;
   if (n == 1) {
@@ -318,8 +319,8 @@ static void render_alu(C *c, const UOp *u, int id) {
     cs_put(c, "%s v%d = ", cs_stored((DType)u->dtype), id);
     cs_scalar_alu(c, u, s[0], s[1], s[2]);
   } else if (c->lang->gnu_vec) {
-    /* the width of a mask is known once its text is, so the text is written first and its type put in front
-     */
+    /* the width of a mask is known only after its text is written, so its type is inserted in front
+     * afterwards */
     size_t start = c->body.len;
     cs_vector_alu(c, u);
     const char *t =
@@ -332,7 +333,7 @@ static void render_alu(C *c, const UOp *u, int id) {
       const char *s[3] = {"", "", ""};
       for (int j = 0; j < u->nsrc && j < 3; j++)
         s[j] = lane_ref(c, u->src[j], i);
-      bool narrow = dtype_size((DType)u->dtype) < 4; /* C makes it an int, which braces do not take back */
+      bool narrow = dtype_size((DType)u->dtype) < 4; /* C promotes it to int, which braces do not accept */
       if (i) str_put(&c->body, ", ");
       if (narrow) cs_put(c, "%s(", cs_stored((DType)u->dtype));
       cs_scalar_alu(c, u, s[0], s[1], s[2]);
@@ -355,7 +356,7 @@ static void signature_cpu(C *c) {
   }
 }
 
-static int slot_of(const UOp *access) { /* of the buffer that a LOAD or STORE is of; -1: none */
+static int slot_of(const UOp *access) { /* the slot of the buffer that a LOAD or STORE accesses; -1: none */
   const UOp *at = uop_base(access->src[0]);
   if (at->op == OPS_INDEX) at = uop_base(at->src[0]);
   return at->op == OPS_PARAM ? (int)at->arg.param.slot : -1;
@@ -363,7 +364,7 @@ static int slot_of(const UOp *access) { /* of the buffer that a LOAD or STORE is
 
 static bool stores_to(const UOp *u, int slot) { return u->op == OPS_STORE && slot_of(u) == slot; }
 
-/* Behind the last barrier, and the loops around it. */
+/* The place behind the last barrier and the loops around it. */
 static int behind_barriers(const Linear *lin) {
   int depth = 0, behind = 0;
   bool inside = false;
@@ -379,8 +380,9 @@ static int behind_barriers(const Linear *lin) {
   return behind;
 }
 
-/* Whether barriers part accesses of threads that may meet in a buffer: one that a statement stores to, and
- * another, before or among the barriers, reads or stores to as well. Then they are of device memory too. */
+/* Whether threads may access the same buffer on both sides of a barrier: one statement, before or among the
+ * barriers, stores to it and another one reads or stores to it, too. Barriers must then include device
+ * memory. */
 static bool meets_in_device(C *c) {
   enum { TOUCHED = 1, STORED = 2 };
 
@@ -400,8 +402,8 @@ static bool meets_in_device(C *c) {
   return meets;
 }
 
-/* The declaration of a buffer; one whose slot is unused keeps its place. Every buffer is memory of its own,
- * and a kernel has one slot for it: no two pointers meet, and what is only read is const. */
+/* The declaration of a buffer; an unused slot keeps its position. Each buffer is a memory of its own, and a
+ * kernel has one slot for it. Therefore pointers never alias, and a buffer that is only read is const. */
 static void put_buffer(C *c, Str *to, int slot) {
   DType d = DT_U8;
   bool written = false;
@@ -429,8 +431,8 @@ static bool slot_used(const Linear *lin, int slot) {
   return used;
 }
 
-/* Buffers in slot order, then the variables by value, then local memory where the language has none. Strict
- * compilers warn of a parameter that nobody reads. */
+/* Parameters: buffers in slot order, then the variables by value, then local memory if the language has none.
+ * Strict languages leave out unused parameters, because compilers warn about them. */
 static void params_by_value(C *c) {
   int vars = number_of_variables(c->lin), n = 0;
   for (int slot = 0; slot < c->lin->nparam; slot++) {
@@ -445,7 +447,7 @@ static void params_by_value(C *c) {
   str_put(&c->body, ") {\n");
 }
 
-/* Buffers in slot order, then all variables as one array. */
+/* Parameters: buffers in slot order, then all variables as one array. */
 static void params_by_place(C *c) {
   bool vars = number_of_variables(c->lin) > 0;
   for (int slot = 0; slot < c->lin->nparam; slot++) {
@@ -461,7 +463,8 @@ static void params_by_place(C *c) {
   cs_fmt(&c->body, "%s) {\n", c->lang->more_params);
 }
 
-/* All of them as members of a struct, whose name its members decide: kernels of one text may share it. */
+/* All parameters as members of one struct. Its name depends only on its members, so kernels in the same text
+ * may share it. */
 static void params_in_struct(C *c) {
   Str members;
   int vars = number_of_variables(c->lin);
@@ -507,8 +510,8 @@ static void signature(C *c) {
 
 bool params_in_one(int nparam, int nvar, int most) { return nparam + (nvar > 0) > most; }
 
-/* Local memory: shared on a GPU; on a CPU in the frame of the kernel while it is small, else a part of the
- * thread's scratch. */
+/* Declares local memory. On a GPU it is shared memory. On a CPU it is in the frame of the kernel if it is
+ * small, otherwise in the thread's scratch. */
 static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scratch) {
   const char *t = cs_stored((DType)u->dtype);
   size_t size = ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;
@@ -542,7 +545,7 @@ static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scra
   }
 }
 
-static const UOp *next_after(const C *c, int at) { /* the next that has a statement */
+static const UOp *next_after(const C *c, int at) { /* the next UOp that has a statement */
   for (at++; at < c->lin->n; at++) {
     Ops op = (Ops)c->lin->at[at]->op;
     if (op != OPS_CONST && op != OPS_PARAM && op != OPS_INDEX && op != OPS_AFTER) return c->lin->at[at];
@@ -550,7 +553,8 @@ static const UOp *next_after(const C *c, int at) { /* the next that has a statem
   return NULL;
 }
 
-/* Whether u has no statement of its own: it is written where it is used, or opens nothing. */
+/* Whether u has no statement of its own, because its text is written where it is used, or because it opens or
+ * closes nothing. */
 static bool without_statement(C *c, const UOp *u) {
   switch (u->op) {
   case OPS_CONST:
@@ -572,7 +576,7 @@ static bool without_statement(C *c, const UOp *u) {
   }
 }
 
-/* A register begins as what is stored to it next, if that comes at once. */
+/* A register is initialised with the first value that is stored to it, if that store follows at once. */
 static void render_reg(C *c, const UOp *u, int at, int id) {
   bool mask = cs_is_mask(c, u);
   if (mask) c->mask_bytes[at] = 1;
@@ -611,7 +615,7 @@ static void render_special(C *c, const UOp *u, const char *type, int id) {
          cs_ref(c, u->src[0]));
 }
 
-/* Threads meet, each after the copies that it asked for. */
+/* All threads meet, each after the copies that it started. */
 static void render_barrier(C *c, const UOp *u) {
   const char *barrier = c->meets_in_device ? c->lang->barrier_device : c->lang->barrier;
   if (!barrier) {
@@ -634,7 +638,7 @@ static void render_prefetch(C *c, const UOp *u) {
     cs_fail(c, u, "no line of cache can be asked for here");
 }
 
-/* The rows are read here: nothing may have changed them since their LOAD. */
+/* The rows are read here, so nothing may have changed them since their LOAD. */
 static void render_fragment(C *c, const UOp *u, int at, int id) {
   const UOp *load = u->src[0], *x = load->op == OPS_LOAD ? uop_base(load->src[0]) : NULL;
   bool ok =
@@ -649,10 +653,10 @@ static void render_fragment(C *c, const UOp *u, int at, int id) {
     cs_fail(c, u, "no rows of shared memory, read where they are used");
 }
 
-/* The statement of one UOp, with the number of its name. */
+/* Writes the statement of one UOp and numbers its name. */
 static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
   const char *type = cs_stored((DType)u->dtype);
-  /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU, but for what no thread holds */
+  /* allowed are 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU, except for values that no thread holds */
   bool whole = (u->op == OPS_INDEX || u->op == OPS_LOAD) && !c->lang->gnu_vec &&
                u->lanes * dtype_size((DType)u->dtype) == MATRIX_ROW_BYTES;
   bool held = u->op != OPS_FRAGMENT && !cs_is_copied(c, u) && !whole;
@@ -772,7 +776,7 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   str_putn(out, str_text(&c->body), c->body.len);
   oom = oom || out->oom || c->head.oom || c->body.oom || c->texts.oom;
   bool ok = !oom && !c->failed;
-  /* keeps an earlier error */
+  /* an earlier error is kept */
   if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);
   str_free(&c->head), str_free(&c->body), mem_free(mem, c->pos), map_free(&c->helpers);
   mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c->copied), mem_free(mem, c->within);

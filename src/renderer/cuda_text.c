@@ -1,5 +1,5 @@
-/* cuda_text.c: the table of CUDA C++ (NVRTC, no headers). Buffers by slot, then the variables by value.
- * Compile with --fmad=false. */
+/* cuda_text.c: the table of CUDA C++ (NVRTC, no headers). A kernel's parameters are the buffers by slot, then
+ * the variables by value. The text must be compiled with --fmad=false. */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
@@ -19,7 +19,8 @@ static void fragment(C *c, const UOp *u, int id, char name, int first, int n) {
   str_put(&c->body, "}");
 }
 
-/* Rows of 8 x 8 of 16 bits, as the threads of a warp name them, become words of fragments. */
+/* Reads rows of 8 x 8 elements of 16 bits, whose addresses the threads of a warp give, into words of
+ * fragments. */
 static void render_rows(C *c, const UOp *u, int id) {
   const UOp *x = uop_base(u->src[0]->src[0]);
   int words = (int)(u->lanes * dtype_size((DType)u->dtype)) / MATRIX_WORD_BYTES;
@@ -36,7 +37,7 @@ static void render_matrix(C *c, const UOp *u, int id) {
   cs_put(c, "; %s v%d; tg_mma_%s(&v%d, a%d, b%d, &%s);\n", type, id, s->name, id, id, id, sum);
 }
 
-/* A type as PTX names it, in mma.sync and in the name of a row. */
+/* The PTX name of a type, in mma.sync and in the name of a row. */
 static const char *ptx_type(const MatrixShape *s, MatrixRole role) {
   switch (s->operand[role].dtype) {
   case DT_F16: return "f16";
@@ -57,7 +58,8 @@ static void operands(Str *out, int first, int n) {
   str_put(out, "}");
 }
 
-/* The instruction of a row of the table. Words before elements of the sum: %0 .. are d, then a, b and c. */
+/* The function with the instruction of a row of the table. Its operands are numbered: %0 .. are d, then come
+ * a, b and c. */
 static void matrix_function(Str *out, const MatrixShape *s) {
   enum { SUMS = 4 };
 
@@ -87,8 +89,9 @@ static void matrix_function(Str *out, const MatrixShape *s) {
 }
 
 /* ---- units of four warps (groups.c) */
-/* The function of so many steps side by side: four elements of each, in place. The last arguments of the
- * instruction: to add; no sign changes; which operands are turned. */
+/* Defines the function that computes n steps side by side. It changes four elements of each step's sum in
+ * place. The last arguments of the instruction mean: add to the sum; do not change signs; which operands are
+ * turned. */
 static void group_function(C *c, const UOp *u, int n) {
   const MatrixShape *s = &matrix_shapes[u->arg.i];
   const char *none[26] = {0};
@@ -110,8 +113,9 @@ static void group_function(C *c, const UOp *u, int n) {
   str_free(&text);
 }
 
-/* A place in shared memory as the unit takes it, in units of 16 bytes: where it begins, how far blocks of 64
- * lines are apart, how far eight lines are; and that 16 bytes are exchanged within 128. */
+/* Encodes the address of an operand in shared memory for the unit, in units of 16 bytes: its start, the
+ * distance between blocks of 64 lines, the distance between groups of eight lines, and that 16-byte chunks
+ * are permuted within 128 bytes. */
 static void group_prelude(Str *out) {
   str_put(out, "#ifndef TG_EMULATED\n"
                "INL u64 tg_lines_by(const void *p, u64 apart) { return ((u64)__cvta_generic_to_shared(p) & "
@@ -125,7 +129,8 @@ static void group_prelude(Str *out) {
                "\"memory\")\n#endif\n");
 }
 
-/* From 8.0 on a thread can have memory copied without holding it; before, it copies. */
+/* From compute capability 8.0 on, a thread can start a copy without holding the value. Before that, the
+ * thread copies. */
 static void copy_prelude(Str *out) {
   str_put(
       out,
@@ -141,7 +146,8 @@ static void copy_prelude(Str *out) {
       "#define tg_copy_async_wait_some(n)\nINL void tg_copy_async_wait_all() {}\n#endif\n#endif\n");
 }
 
-/* The threads of a warp name rows, of eight for each word: PTX's ldmatrix, as it is and turned. */
+/* Defines PTX's ldmatrix, plain or transposed. The threads of a warp give the addresses of the rows, eight
+ * for each word. */
 static void rows_function(Str *out, int words, bool turned) {
   str_printf(
       out,
@@ -156,7 +162,7 @@ static void rows_function(Str *out, int words, bool turned) {
 }
 
 static void matrix_prelude(Str *out) {
-  /* tf32: ten bits of mantissa, to nearest; the unit reads no more of a word */
+  /* tf32 is rounded to ten bits of mantissa, to nearest; the unit ignores the other bits of a word */
   str_put(out, "INL u32 word(u16x2 x) { return x.x | (u32)x.y << 16; }\n"
                "INL u32 word(u8x4 x) { return x.x | (u32)x.y << 8 | (u32)x.z << 16 | (u32)x.w << 24; }\n"
                "INL u32 word(i8x4 x) { return word(u8x4{u8(x.x), u8(x.y), u8(x.z), u8(x.w)}); }\n"

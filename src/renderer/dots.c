@@ -1,18 +1,19 @@
-/* dots.c: blocks of products by dot products of vectors, in GNU C. In: a STORE of a WMMA whose operands are
- * memory (matrix.h), of a unit that takes a word of a row of a by the words of 16 columns. Out: a call of a
- * function that is written in front of the kernel: vectors of columns, as many as a tile has, and below each
- * other tiles of rows, whose results stay in registers through all steps.
+/* dots.c: blocks of products computed by dot products of vectors, in GNU C. In: a STORE of a WMMA whose
+ * operands are in memory (matrix.h), for a unit that multiplies a word of a row of a by the words of 16
+ * columns. Out: a call of a function that is written in front of the kernel. It computes as many vectors of
+ * columns as a tile has, and below each other tiles of rows, whose results stay in registers through all
+ * steps.
  *
- * The instructions are inline assembly: the builtins of compilers have other names and types in each. A
- * compiler that does not know what this processor has gets plain vectors, with the same results but for the
+ * The instructions are inline assembly, because each compiler has other names and types for its builtins. A
+ * compiler without this processor's instructions uses plain vectors, with the same results except for the
  * order of a sum. */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
-/* Vectors; of pairs as many as AVX2 has; words of one. */
+/* Vector registers; for pairs of 16 bits as many as AVX2 allows; words of a vector. */
 enum { REGISTERS = 32, REGISTERS_OF_PAIRS = 8, LANES = 16 };
 
-enum { VECTORS = 2, MOST_VECTORS = 4 }; /* of columns, in a tile of many rows, of few */
+enum { VECTORS = 2, MOST_VECTORS = 4 }; /* vectors of columns in a tile of many rows; in a tile of few rows */
 
 static const char begin[] =
     "typedef i32 dots_t __attribute__((vector_size(64)));\n"
@@ -39,7 +40,7 @@ static const char begin[] =
     "16)))\n"
     "#endif";
 
-/* Pairs of 16 bits: AVX2 has half a vector in a register. */
+/* Pairs of 16 bits: an AVX2 register holds half a vector. */
 static const char begin_pairs[] =
     "#if defined(__AVX2__) && !defined(__AVX512VNNI__)\n"
     "typedef u32 pairs_half __attribute__((vector_size(32)));\n"
@@ -67,14 +68,14 @@ static const char begin_pairs[] =
 
 static bool of_pairs(const MatrixShape *s) { return s->operand[MATRIX_A].dtype == DT_I16; }
 
-/* By what a's panel holds, and b's. */
+/* The instruction for the dtypes of the panels of a and b. */
 static const char *instruction(const MatrixShape *s) {
   DType a = s->operand[MATRIX_A].dtype;
   if (a == DT_BF16) return "DOTS_BF16";
   return of_pairs(s) ? "PAIRS_I16" : a == DT_U8 ? "DOTS_US" : "DOTS_SU";
 }
 
-/* Beside results, registers hold a row of b and a word of a. */
+/* The most rows of a tile. Besides results, the registers hold a row of b and a word of a. */
 static int most_rows(const MatrixShape *s, int vectors) {
   return ((of_pairs(s) ? REGISTERS_OF_PAIRS : REGISTERS) - 1 - vectors) / vectors;
 }
@@ -88,17 +89,17 @@ static int vectors_for(const MatrixShape *s, int rows, int left) {
 
 typedef struct Tile {
   const MatrixShape *s;
-  const char *a, *b, *type; /* of elements of a, of b, of results */
+  const char *a, *b, *type; /* C types of elements of a, of b, of results */
   int rows, vectors;
-  int pitch; /* results from row to row */
+  int pitch; /* elements from one row of results to the next */
 } Tile;
 
 static const char *name_of(C *c, const Tile *t) {
   return cs_text(c, "dots_%s_tile_%dx%d_%d_%s", t->s->name, t->rows, t->vectors, t->pitch, t->type);
 }
 
-/* The function of a tile. Its rows are addressed from the first: the pitch is a constant where it is called.
- */
+/* Defines the function of a tile. It addresses its rows from the first one, because the pitch is a constant
+ * at each call. */
 static const char *tile(C *c, const Tile *t) {
   Str text, *out = &text;
   str_init(out, c->body.mem);
@@ -130,7 +131,7 @@ static const char *tile(C *c, const Tile *t) {
   return name;
 }
 
-/* Tiles of all rows, of two heights that are one apart at most. */
+/* Appends calls for tiles of all rows. They have two heights, which differ by at most one. */
 static void columns(C *c, Str *out, Tile *t, int rows) {
   int most = most_rows(t->s, t->vectors), tiles = (rows + most - 1) / most, high = rows % tiles, i = 0;
   for (int part = 0; part < 2; part++) {

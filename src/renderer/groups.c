@@ -1,15 +1,16 @@
-/* groups.c: steps of matrix units that four warps have together (matrix_in_shared). In: a linear program. Out:
- * an instruction for steps that stand side by side, of one place of a and of neighbouring columns of b; and
- * what waits for it.
+/* groups.c: steps of matrix units that four warps share (matrix_in_shared). In: a linear program. Out: one
+ * instruction for steps that are side by side, with the same place in a and neighbouring columns of b; and
+ * the waits for it.
  *
- * The unit works by itself. Between its instruction and a wait nothing else may touch the registers that it
- * adds to, nor fill the memory that it reads. So registers are stepped in place: a WMMA has the name of its
- * register, and the LOAD and the STORE around it have no text. A wait stands before whatever else touches a
- * register, before a barrier (which may leave the last products under way), and where a loop ends. */
+ * The unit works asynchronously. Between its instruction and a wait, nothing else may access the registers
+ * that it adds to, or fill the memory that it reads. Registers are therefore stepped in place: a WMMA has the
+ * name of its register, and the LOAD and the STORE around it have no text. A wait is written before any other
+ * access to such a register, before a barrier (which may leave the last products under way), and at the end
+ * of a loop. */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
-/* From a place on. */
+/* The register that u steps, looked up from a place on. */
 static const UOp *sum_after(C *c, const UOp *u, int at) {
   for (int i = at; i < c->lin->n; i++)
     if (c->lin->at[i]->op == OPS_STORE && c->lin->at[i]->src[1] == u) return uop_base(c->lin->at[i]->src[0]);
@@ -19,7 +20,7 @@ static const UOp *sum_after(C *c, const UOp *u, int at) {
 
 const UOp *cs_sum_of(C *c, const UOp *u) { return sum_after(c, u, cs_place(c, u)); }
 
-/* LOADs of a register that such steps alone read. */
+/* Finds the LOADs of a register that only such steps read. */
 void cs_find_groups(C *c) {
   for (int i = 0; i < c->lin->n; i++)
     if (cs_is_group(c->lin->at[i])) {
@@ -34,13 +35,13 @@ void cs_find_groups(C *c) {
     }
 }
 
-static bool is_index(const UOp *u) { /* arithmetic of places */
+static bool is_index(const UOp *u) { /* whether u is index arithmetic */
   return u->op == OPS_INDEX || u->op == OPS_CONST ||
          (op_is_alu((Ops)u->op) && !dtype_is_float((DType)u->dtype));
 }
 
 /* ---- steps side by side */
-/* An offset as a part and a constant. */
+/* Splits an offset into a part and a constant *c. NULL: the offset is constant. */
 static const UOp *apart(const UOp *at, int64_t *c) {
   *c = 0;
   if (at->op == OPS_CONST) return *c = at->arg.v.i, NULL;
@@ -49,15 +50,15 @@ static const UOp *apart(const UOp *at, int64_t *c) {
   return at;
 }
 
-/* Of a place in b, that of the step `n` further along the columns. */
+/* The distance in b from a step to the step `n` further along the columns. */
 static int64_t column_after(const MatrixOperand *b, int64_t n) {
   int64_t chunk = MATRIX_ROW_BYTES / (int64_t)dtype_size(b->dtype), line = chunk * MATRIX_LINE_CHUNKS;
   if (!b->turned) return n * b->columns * line;
   return n / MATRIX_LINE_CHUNKS * line * line + n % MATRIX_LINE_CHUNKS * chunk;
 }
 
-/* Steps from `at` on that are one instruction. Where columns of b are neighbours, it begins at a multiple of
- * what it has of a line. */
+/* The number of steps from `at` on that form one instruction. If the columns of b are neighbours, the
+ * instruction must begin at a multiple of its part of a line. */
 static int steps_beside(C *c, const UOp *u, int at) {
   enum { MOST = 32 };
 
@@ -85,14 +86,14 @@ static int steps_beside(C *c, const UOp *u, int at) {
   return n;
 }
 
-/* Where a step is, in text. */
+/* Writes the address of a step's operand. */
 static void place(C *c, const UOp *u, MatrixRole role) {
   const UOp *x = u->src[role];
   cs_put(c, "%s(%s + %s)", matrix_shapes[u->arg.i].operand[role].turned ? "tg_turned" : "tg_lines",
          cs_ref(c, uop_base(x->src[0])), cs_ref(c, x->src[1]));
 }
 
-/* The first step behind a wait, or a loop of steps, begins a group. */
+/* The first step after a wait, or a loop of steps, begins a group. */
 static void group_begins(C *c) {
   if (!c->begun) {
     cs_line(c);
@@ -123,14 +124,14 @@ void cs_group(C *c, const UOp *u, int at) {
 }
 
 /* ---- waits */
-static int end_of(const Linear *lin, int at) { /* of a RANGE */
+static int end_of(const Linear *lin, int at) { /* the place of a RANGE's END */
   int i = at + 1;
   while (i < lin->n && !(lin->at[i]->op == OPS_END && lin->at[i]->src[0] == lin->at[at]))
     i++;
   return i;
 }
 
-/* Whether a loop has steps, and nothing else that has to wait for them. */
+/* Whether a loop contains steps, and nothing else that must wait for them. */
 static bool only_steps(const C *c, int at) {
   bool any = false;
   int end = end_of(c->lin, at);
@@ -144,8 +145,8 @@ static bool only_steps(const C *c, int at) {
   return any;
 }
 
-/* Groups of products that are under way where a loop begins an iteration: the first thing that it does is to
- * meet, and it meets so. */
+/* The number of groups of products that may be under way when an iteration of a loop begins: as many as its
+ * barrier allows, if the iteration begins with a barrier. */
 static int left_by(const C *c, int at) {
   for (int i = at + 1; i < c->lin->n; i++) {
     const UOp *u = c->lin->at[i];
@@ -155,7 +156,7 @@ static int left_by(const C *c, int at) {
   return 0;
 }
 
-/* What was begun is a group; all but the last `left` are waited for. */
+/* Ends the group that was begun, and waits for all but the last `left` groups. */
 static void wait_for(C *c, int left) {
   cs_line(c);
   if (c->begun) str_put(&c->body, "tg_group_commit(); ");
@@ -172,7 +173,7 @@ static bool touches_sum(const C *c, const UOp *u) {
   return touches;
 }
 
-/* Whether a loop leaves steps alone, as one that copies does. */
+/* Whether a loop does not affect the steps, such as a loop that copies. */
 static bool is_beside(const C *c, int at) {
   int end = end_of(c->lin, at);
   for (int i = at + 1; i < end; i++) {

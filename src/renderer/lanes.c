@@ -1,20 +1,23 @@
 /* lanes.c: vectors in a language that has none. In: a linear program with vectors of a few lanes. Out: an
- * array for each, and for each operation one statement about lane l, in the macro LANES: it is a loop, or
- * the same statement for each lane, whichever the compiler at hand makes vectors of (c99.c). The key fact:
- * of a value that is used at once there is no array, as its text stands in the statement that uses it. */
+ * array for each vector, and for each operation one statement about lane l, in the macro LANES. The macro is
+ * a loop, or it repeats the statement for each lane, whichever the compiler can vectorise (c99.c). The key
+ * fact: a value that is used at once has no array, because its text is written inside the statement that uses
+ * it. */
 #include "renderer/cstyle_private.h"
 #include <string.h>
 
-/* NEAR: statements to the last use of what is written there. MOST_TEXT: characters of it. */
+/* NEAR: the most statements between a value and its last use, if the value is written there. MOST_TEXT: its
+ * most characters. */
 enum { NEAR = 64, MOST_TEXT = 100 };
 
 typedef struct Use {
-  int n, last;  /* last: the place of the last one */
-  bool once;    /* the text of each has the operand once */
+  int n, last;  /* last: the place of the last use */
+  bool once;    /* each use's text contains the operand once */
   bool written; /* of a memory: it is stored to */
 } Use;
 
-/* What one side of a selection alone would compute keeps gcc from making vectors of it. */
+/* Whether u's text contains the operand once and always evaluates it. An operand of only one side of a
+ * selection would keep gcc from vectorising it. */
 static bool has_once(const UOp *u, int operand) {
   if (u->op == OPS_STORE) return operand == 1;
   return op_is_alu((Ops)u->op) && u->op != OPS_MAX && !(u->op == OPS_WHERE && operand);
@@ -26,7 +29,8 @@ static bool opens_or_closes(const UOp *u) {
   return u->op == OPS_RANGE || u->op == OPS_END || u->op == OPS_IF || u->op == OPS_ENDIF;
 }
 
-/* Whether the value at a place is the same at its last use: nothing that it reads is written between. */
+/* Whether the value at a place is unchanged at its last use, because nothing that it reads is written in
+ * between. */
 static bool lasts(const C *c, int at, int last) {
   const UOp *u = c->lin->at[at], *reg = u->op == OPS_LOAD ? uop_base(u->src[0]) : NULL;
   for (int i = at + 1; i < last; i++) {
@@ -45,8 +49,8 @@ static const UOp *memory_of(const UOp *access) {
   return x->op == OPS_INDEX ? uop_base(x->src[0]) : x;
 }
 
-/* A register, or what is read without a gate from a memory that the kernel does not change: of one that it
- * does, a lane may be written before another is read. */
+/* Whether u reads a register, or reads without a gate a memory that the kernel does not write. In a memory
+ * that it writes, a lane might be written before another lane is read. */
 static bool is_plain_load(const C *c, const UOp *u, const Use *uses) {
   if (u->op != OPS_LOAD) return false;
   const UOp *x = uop_base(u->src[0]), *memory = memory_of(u);
@@ -60,7 +64,7 @@ static bool is_within(const C *c, int at, const Use *uses) {
   if (!cs_has_lanes(c, u)) return false;
   if (is_splat(u)) return true;
   bool load = is_plain_load(c, u, uses);
-  /* there are no vectors of conditions: each is written where it decides */
+  /* there are no vectors of conditions, so each condition is written where it is used */
   if (!load && u->op != OPS_GEP && !(op_is_alu((Ops)u->op) && (use->n == 1 || u->dtype == DT_BOOL)))
     return false;
   return use->n && use->once && use->last - at <= NEAR && lasts(c, at, use->last);
@@ -99,7 +103,7 @@ bool cs_has_lanes(const C *c, const UOp *u) {
          u->op != OPS_AFTER;
 }
 
-/* A lane of what has a name, or an expression for all lanes alike. */
+/* A lane of a vector: an element of a named array, or an expression that is valid for any lane. */
 const char *cs_lane(C *c, const UOp *u, const char *lane) {
   if (u->op == OPS_CONST) return cs_const(c, (DType)u->dtype, u->arg.v);
   int at = cs_place(c, u);
@@ -107,7 +111,7 @@ const char *cs_lane(C *c, const UOp *u, const char *lane) {
   return cs_text(c, "%s%d[%s]", u->op == OPS_DEFINE_REG ? "acc" : "v", c->number[at], lane);
 }
 
-/* The value of lane l, onto the body. */
+/* Writes the value of lane l onto the body. */
 static void put_value(C *c, const UOp *u) {
   const char *s[3] = {"", "", ""};
   if (u->op == OPS_GEP) {
@@ -125,12 +129,12 @@ static void put_value(C *c, const UOp *u) {
     cs_put(c, "%s[%s + l]", cs_ref(c, uop_base(x->src[0])), cs_ref(c, x->src[1]));
 }
 
-/* Takes what the body has since `start` as the text of the value at a place. */
+/* Removes the text after `start` from the body and keeps it as the text of the value at a place. */
 static void take_text(C *c, const UOp *u, int at, size_t start) {
   if (c->body.oom) return;
   c->text_at[at] = (int)c->texts.len + 1;
   bool simple = u->op == OPS_LOAD || u->op == OPS_GEP || is_splat(u);
-  /* a product that is no number of its own yet may have more bits than one */
+  /* an unrounded product might have more bits than its type, so it is cast */
   if (!simple)
     cs_fmt(&c->texts, "%s(", dtype_is_float((DType)u->dtype) ? cs_text(c, "(%s)", cs_scalar[u->dtype]) : "");
   str_putn(&c->texts, c->body.at + start, c->body.len - start);
@@ -162,9 +166,9 @@ static const UOp *gate_of(const UOp *access) {
   return x->op == OPS_INDEX && x->arg.i ? x->src[x->nsrc - 1] : NULL;
 }
 
-/* A value that is rounded as it is stored: without what else sees to that. */
+/* Writes a value that the store itself rounds, without the cast and the parentheses of its text. */
 static void put_stored(C *c, const UOp *v) {
-  if (c->texts.oom) return; /* it has no brackets to leave out */
+  if (c->texts.oom) return; /* there is no text to take the parentheses from */
   const char *text = cs_ref(c, v);
   const UOp *u = uop_base(v);
   bool within = u->op != OPS_CONST && c->text_at[cs_place(c, u)] && op_is_alu((Ops)u->op);
@@ -186,8 +190,8 @@ void cs_lanes_store(C *c, const UOp *u) {
   str_put(&c->body, ";)\n");
 }
 
-/* The four lanes whose halves u adds, or NULL. All that is made of such halves is their sum: it may stand in
- * the first, beside -0, which changes no number. */
+/* The vector of four lanes whose halves u adds, or NULL. Such halves are used only for their total, so the
+ * total may be put into the first lane, next to -0, which changes no number that it is added to. */
 static const UOp *halves_added(const UOp *u) {
   const UOp *lo = u->nsrc > 1 ? uop_base(u->src[0]) : u, *hi = u->nsrc > 1 ? uop_base(u->src[1]) : u;
   bool halves = u->op == OPS_ADD && u->dtype == DT_F32 && u->lanes == 2 && lo->op == OPS_GEP &&

@@ -1,20 +1,19 @@
-/* metal_text.c: the table of the Metal Shading Language. Buffers are [[buffer(n)]], behind them the variables
- * as one array; of more than 31 in all the addresses stand in one buffer. No f64: a kernel with it is refused
- * by name. Numbers of 16 bits are stored so and computed in f32; those of half are converted by the type of
- * the language, those of bfloat, which not every system's compiler has, by their bits. Compile without fast
- * math.
- */
+/* metal_text.c: the table of the Metal Shading Language. Buffers are [[buffer(n)]], followed by the variables
+ * as one array. If there are more than 31 in all, one buffer has all their addresses. There is no f64: a
+ * kernel with it is refused by name. Numbers of 16 bits are stored as such and computed in f32. Those of half
+ * are converted by the language's type, those of bfloat by their bits, because not every system's compiler
+ * has bfloat. The text must be compiled without fast math. */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
-enum { MOST_BUFFERS = 31 }; /* that a kernel may have */
+enum { MOST_BUFFERS = 31 }; /* of a kernel */
 
-/* One of the three matrices of a simdgroup, with what this thread has of it. */
+/* Declares one of the three matrices of a simdgroup and sets the elements that this thread has. */
 static void fragment(C *c, const MatrixOperand *o, const UOp *v, int id, const char *name) {
   static const char *const letter[] = {"x", "y"};
   const char *from = cs_ref(c, v);
   const char *type = o->dtype == DT_F16 ? "half" : o->dtype == DT_BF16 ? "bfloat" : "float";
-  bool bits = o->dtype != DT_F32; /* numbers of 16 bits are kept as those */
+  bool bits = o->dtype != DT_F32; /* numbers of 16 bits are kept as their bits */
   cs_put(c, "simdgroup_%s8x8 %s%d; ", type, name, id);
   for (int i = 0; i < o->elements; i++) {
     cs_put(c, "%s%d.thread_elements()[%d] = ", name, id, i);
@@ -72,8 +71,8 @@ static void prelude(Str *out) {
                                        {"u16", "ushort"}, {"i32", "int"},   {"u32", "uint"},
                                        {"i64", "long"},   {"u64", "ulong"}, {"f32", "float"}};
   str_put(out, "#include <metal_stdlib>\nusing namespace metal;\n"
-               /* a product and a sum stay two operations, as INTERP has them; compilers before Metal 3.2,
-                * which have no math modes, know clang's name of it */
+               /* a product and a sum must be two operations, as in INTERP; compilers before Metal 3.2 have no
+                * math modes, but know clang's pragma for it */
                "#if __METAL_VERSION__ >= 320\n#pragma METAL fp contract(off)\n#else\n#pragma clang fp "
                "contract(off)\n#endif\n"
                "#define NO_F64\n#define NATIVE_F16\n#define INL static inline\n");

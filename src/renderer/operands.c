@@ -1,6 +1,6 @@
-/* operands.c: what expressions are made of: names, constants, types. In: a UOp. Out: a short text; types and
- * helper functions go in front of the kernel when first needed, each under an #ifndef, so that kernels are
- * concatenated freely. */
+/* operands.c: the parts of expressions: names, constants, types. In: a UOp. Out: a short text. Types and
+ * helper functions are written in front of the kernel when they are first needed, each under an #ifndef, so
+ * that kernels can be concatenated freely. */
 #include "renderer/cstyle_private.h"
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@ bool cs_fail(C *c, const UOp *u, const char *why) {
 }
 
 /* ---- text */
-/* Operands are a few characters: they are copied one by one. NULL: it does not fit before `end`. */
+/* Copies text to `to`, character by character, because operands are short. NULL: it does not fit before
+ * `end`. */
 static char *put_text(char *to, const char *end, const char *text) {
   for (; *text; text++) {
     if (to == end) return NULL;
@@ -25,7 +26,7 @@ static char *put_text(char *to, const char *end, const char *text) {
   return to;
 }
 
-/* f with %s and %d replaced, not terminated. */
+/* Writes f with %s and %d replaced, without a terminating 0. */
 static char *put_format(char *to, const char *end, const char *f, va_list ap) {
   char number[INT_TEXT];
   for (; to && *f; f++) {
@@ -84,7 +85,8 @@ const char *cs_text(C *c, const char *f, ...) {
   return t;
 }
 
-/* Names are most of a kernel's text: the number is written, and the letters before it. */
+/* Makes a name. Most of a kernel's text is names, so this is fast: it writes the number, and the letters in
+ * front of it. */
 static const char *name_text(C *c, const char *letters, int number) {
   _Static_assert(TMP_LEN >= 2 * INT_TEXT, "a name fits");
   char *at = int_text(tmp(c) + INT_TEXT, number);
@@ -116,13 +118,13 @@ const char *cs_type(C *c, DType d, int lanes) {
   d = cs_storage(d);
   const char *s = cs_scalar[d];
   if (lanes == 1) return s;
-  /* 16 bytes that go from one memory to another */
+  /* 16 bytes that are moved from one memory to another */
   if (!c->lang->gnu_vec && lanes == 8 && dtype_size(d) == 2) return "u32x4";
   bool known = lanes <= MOST_NAMED_LANES;
   char *kept = known ? c->vector[d][lanes] : NULL;
   if (kept && *kept) return kept;
   const char *name = cs_text(c, "%sx%d", s, lanes);
-  /* C11 lets a typedef be repeated */
+  /* C11 allows a typedef to be repeated */
   if (c->lang->gnu_vec && first_use(c, name)) cs_fmt(&c->head, "VECTOR(%s, %d)\n", s, lanes);
   return known && strlen(name) < TYPE_LEN ? strcpy(kept, name) : name;
 }
@@ -143,7 +145,7 @@ void cs_helper(C *c, const char *name, const char *tpl, const char *const m[26],
 }
 
 /* ---- operands */
-/* The shortest decimal that reads back as x; the host's locale may write another point. */
+/* The shortest decimal that reads back as x. The host's locale may have another decimal point. */
 static void float_text(char *t, double x, bool f32) {
   char s[64];
   for (int digits = f32 ? 6 : 15; digits <= 17; digits++) {
@@ -176,8 +178,8 @@ static const char *int_literal(C *c, int64_t v, const char *suffix) {
   return cs_text(c, v < 0 ? "(%s%s)" : "%s%s", digits, suffix);
 }
 
-/* A literal that every compiler reads as this very value: negative numbers in parentheses, the least integers
- * as sums. */
+/* A literal that every compiler reads as exactly this value. Negative numbers are in parentheses, the least
+ * integers are written as sums. */
 const char *cs_const(C *c, DType d, Scalar v) {
   char *t = tmp(c);
   const char *l = c->lang->long_suffix;
@@ -192,7 +194,7 @@ const char *cs_const(C *c, DType d, Scalar v) {
     if (isnan(v.f)) return f ? c->lang->nan32 : c->lang->nan64;
     if (isinf(v.f)) return cs_text(c, "(%s%s)", v.f < 0 ? "-" : "", f ? c->lang->inf32 : c->lang->inf64);
     float_text(t, v.f, f);
-    /* where a compiler evaluates in double, this alone makes a literal of it a float */
+    /* if a compiler evaluates in double, only a cast makes the literal a float */
     if (f && c->lang->strict && strtod(t + strspn(t, "("), NULL) != v.f) return cs_text(c, "(f32)%s", t);
     break;
   }
@@ -230,7 +232,7 @@ const char *cs_splat(C *c, DType d, int lanes, const char *scalar) {
   return cs_text(c, "%s(%s)", name, scalar);
 }
 
-/* A condition that all lanes share has no variable: it is made as wide as each place asks. */
+/* A condition that all lanes share has no variable: its mask is made in the width that each use needs. */
 bool cs_is_splat_mask(C *c, const UOp *u) {
   return c->lang->gnu_vec && u->op == OPS_VECTORIZE && u->nsrc == 1 && cs_is_mask(c, u);
 }

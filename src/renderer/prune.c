@@ -1,16 +1,17 @@
-/* prune.c: the prelude of C -> the part that some kernels use. In: its text and theirs. Out: the same text
- * without the helper functions that nobody calls: a third of what the C compiler does for a small kernel is
- * to read them. What is no function (types, macros, conditions) stays. */
+/* prune.c: reduces the prelude of C to the part that some kernels use. In: the text of the prelude and of the
+ * kernels. Out: the prelude without the helper functions that are not called, because reading them is a third
+ * of a C compiler's work on a small kernel. Everything that is not a function (types, macros, conditions)
+ * stays. */
 #include "renderer/renderer.h"
 #include <ctype.h>
 #include <string.h>
 
-/* what DIVS(type) defines: cdiv_type .. */
+/* the functions that DIVS(type) defines: cdiv_type .. */
 static const char *const divisions[] = {"cdiv", "cmod", "floordiv", "floormod", "shl", "shr"};
-/* what SATS(float) defines: i8_float .. */
+/* the functions that SATS(float) defines: i8_float .. */
 static const char *const integers[] = {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"};
 
-/* one, or those of one definition */
+/* a line, or all lines of one definition */
 typedef struct Line {
   const char *at;
   size_t n;
@@ -69,7 +70,7 @@ static bool is_needed(const Prune *p, const char *s) {
   return is_used(p, name, (size_t)(open - name));
 }
 
-static size_t definition_bytes(const char *s) { /* to the end of its last line */
+static size_t definition_bytes(const char *s) { /* the bytes to the end of its last line */
   const char *end = strchr(s, '\n');
   while (end && end > s && end[-1] == '\\')
     end = strchr(end + 1, '\n');
@@ -89,12 +90,13 @@ bool prelude_prune(Str *out, const char *prelude, const char *const *sources, in
       p.oom = true;
       break;
     }
-  for (size_t i = lines.len; !p.oom && i-- > 0;) { /* a helper calls those before it */
+  /* backwards, because a helper calls only helpers before it */
+  for (size_t i = lines.len; !p.oom && i-- > 0;) {
     Line *l = &lines.at[i];
     l->dropped = is_function(l->at) && !is_needed(&p, l->at);
     if (is_function(l->at) && !l->dropped) use_words(&p, l->at, l->n);
   }
-  /* the functions that DIVS and SATS make call nothing else of the prelude */
+  /* the functions that DIVS and SATS define call nothing else of the prelude */
   for (size_t i = 0; !p.oom && i < lines.len; i++)
     if (!lines.at[i].dropped) str_putn(out, lines.at[i].at, lines.at[i].n);
   vec_free(p.mem, &lines);

@@ -1,9 +1,9 @@
-/* scalar.c: an elementwise op on one lane -> an expression of C, CUDA C++ or MSL; and the prelude of helpers
- * that such expressions call. Signed overflow never happens in the text: what may wrap is computed in the
- * unsigned type of its width. */
+/* scalar.c: writes an elementwise op on one lane as an expression of C, CUDA C++ or MSL; also the prelude of
+ * helpers that such expressions call. The text never overflows a signed integer: an operation that may wrap
+ * is computed in the unsigned type of the same width. */
 #include "renderer/cstyle_private.h"
 
-/* True when the bounds prove that a plain signed operation cannot overflow: the compiler may then fold
+/* Whether the bounds prove that a plain signed operation cannot overflow. The compiler may then simplify
  * addresses. */
 static bool no_wrap(const UOp *u) {
   DType d = (DType)u->dtype;
@@ -47,8 +47,8 @@ void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e
   }
 }
 
-/* Narrow floats are stored as integers and go through f32; what would be rounded to f32 first is rounded to
- * odd there, so that the result is rounded once. */
+/* Narrow floats are stored as integers and converted by way of f32. A value that would be rounded to f32
+ * first is rounded to odd instead, so that the final result is rounded only once. */
 void cs_cast(C *c, DType to, DType from, const char *a) {
   if (to == from) {
     cs_put(c, "%s", a);
@@ -94,7 +94,7 @@ static void scalar_float(C *c, const UOp *u, const char *a, const char *b, const
   switch (op) {
   case OPS_NEG: cs_put(c, "-%s", a); return;
   case OPS_RECIPROCAL: cs_put(c, "1 / %s", a); return;
-  case OPS_MAX: /* NaN in b: the comparison fails, b is taken */
+  case OPS_MAX: /* if b is NaN the comparison is false and b is taken */
     cs_put(c, "%s > %s || %s != %s ? %s : %s", a, b, a, a, a, b);
     return;
   case OPS_MULACC: cs_put(c, "fma_%s(%s, %s, %s)", type, a, b, e); return;
@@ -110,7 +110,7 @@ static void scalar_float(C *c, const UOp *u, const char *a, const char *b, const
     not_an_op(c, u);
 }
 
-/* C's operator where it is defined and rounds as the op does, else the prelude's function. */
+/* Uses C's operator if it is defined and rounds as the op does, otherwise the prelude's function. */
 static void scalar_divide(C *c, const UOp *u, const char *type, const char *a, const char *b) {
   Ops op = (Ops)u->op;
   bool floors = op == OPS_FLOORDIV || op == OPS_FLOORMOD;
@@ -139,12 +139,12 @@ void cs_put_table(C *c, const UOp *u) {
   cs_put(c, "}");
 }
 
-/* bits: the unsigned type in which what may wrap is computed. */
+/* bits: the unsigned type for operations that may wrap. */
 static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const char *e) {
   Ops op = (Ops)u->op;
   DType d = (DType)u->src[0]->dtype;
   const char *type = cs_stored(d), *bits = cs_scalar[dtype_size(d) == 8 ? DT_U64 : DT_U32];
-  bool wraps = d == DT_U32 || d == DT_U64; /* as it stands; narrower types are promoted to int */
+  bool wraps = d == DT_U32 || d == DT_U64; /* C wraps these itself; narrower types are promoted to int */
   switch (op) {
   case OPS_NEG: cs_put(c, "(%s)(0 - (%s)%s)", type, bits, a); return;
   case OPS_TRUNC: cs_put(c, "%s", a); return;
@@ -183,7 +183,8 @@ static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const c
     cs_put(c, "(%s)(%s %s %s)", type, a, op_c(op), b);
 }
 
-/* As comparisons where the general form would negate one operand, which compilers take for a mistake. */
+/* Writes a comparison instead of the general form with a negated operand, which compilers report as a likely
+ * mistake. */
 static void strict_bool(C *c, const UOp *u, const char *a, const char *b, const char *e) {
   switch (u->op) {
   case OPS_CMPEQ: cs_put(c, "%s == %s", a, b); break;
@@ -196,12 +197,12 @@ static void strict_bool(C *c, const UOp *u, const char *a, const char *b, const 
   }
 }
 
-/* The least number of an integer dtype, with which compilers see no point in a comparison. */
+/* Whether u is the least number of an integer dtype. Compilers warn about comparing with it. */
 static bool is_least(const UOp *u, DType d) {
   return u->op == OPS_CONST && !dtype_is_float(d) && d != DT_BOOL && u->arg.v.i == dtype_min(d);
 }
 
-/* A selection's condition decides nothing: what it chooses from does. */
+/* The dtype is that of the operands; for a selection, that of the values, not of the condition. */
 void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e) {
   DType d = (DType)u->src[u->op == OPS_WHERE]->dtype;
   if (u->op == OPS_CAST)
@@ -212,7 +213,7 @@ void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char 
     scalar_bitcast(c, (DType)u->dtype, d, a);
   else if (c->lang->strict && (op_flags((Ops)u->op) & OPF_CMP) && u->src[0] == u->src[1] &&
            !dtype_is_float(d))
-    cs_put(c, "((void)%s, %d)", a, u->op == OPS_CMPEQ); /* which compilers would take for a mistake */
+    cs_put(c, "((void)%s, %d)", a, u->op == OPS_CMPEQ); /* compilers would warn about such a comparison */
   else if (c->lang->strict && u->op == OPS_MAX && is_least(u->src[0], d))
     cs_put(c, "%s", b);
   else if (c->lang->strict && u->op == OPS_MAX && is_least(u->src[1], d))
@@ -288,8 +289,8 @@ const char cstyle_prelude[] =
     "  if (a > 0x7f800000u) r = 126;\n  else if (a >= 0x47700000u) r = 124;\n"
     "  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfffff + (a >> 21 & 1)) >> 21;\n"
     "  else r = (u32)(i32)((f32_bits(a) * 65536.0f + 8388608.0f) - 8388608.0f);\n  return (u8)(s | r);\n}\n"
-    /* f32 rounded to odd: what is then rounded to at most 11 bits is rounded once. Of an integer, 13 leading
-       bits and one for all others do */
+    /* Rounds to f32, to odd. A result that is then rounded to at most 11 bits is rounded only once in effect.
+     * For integers, 13 leading bits and one for all lower bits suffice. */
     "INL f32 odd_u64(u64 x) { f32 s = 1.0f; for (; x >> 24; s *= 4096.0f) x = x >> 12 | ((x & 4095) != 0); "
     "return (f32)(i32)x * s; }\n"
     "INL f32 odd_i64(i64 x) { return x < 0 ? -odd_u64((u64)0 - (u64)x) : odd_u64((u64)x); }\n"

@@ -1,26 +1,27 @@
-/* vector.c: an elementwise op on a vector of GNU C -> an expression. What C has no operator for is a helper
- * function, made from a template for its element and lanes. A comparison gives a mask of 0 / -1 as wide as
- * what was compared; a selection is bit logic on masks. */
+/* vector.c: writes an elementwise op on a vector of GNU C as an expression. If C has no operator for it, it
+ * is a call of a helper function, made from a template for its element type and lanes. A comparison gives a
+ * mask of 0 / -1 as wide as the compared values. A selection is bit logic on masks. */
 #include "renderer/cstyle_private.h"
 
 static const char per_lane1[] =
     "INL $T $F($S a) { $T r; PARTS for (int i = 0; i < $N; i++) r[i] = $G(a[i]); return r; }";
 static const char per_lane2[] =
     "INL $T $F($T a, $T b) { $T r; PARTS for (int i = 0; i < $N; i++) r[i] = $G(a[i], b[i]); return r; }";
-/* By a width or more: 0, or for a negative number -1. $U: unsigned lanes. A loop over the lanes would stay
- * one. */
+/* A shift by the width or more gives 0, or -1 for a negative number. $U: unsigned lanes. These use no loop
+ * over the lanes, because compilers would not vectorise it. */
 static const char shl_vec[] =
     "INL $T $F($T a, $T b) { return ($T)(($U)a << (($U)b & $M) & ($U)(($U)b <= $M)); }";
 static const char shr_vec[] =
     "INL $T $F($T a, $T b) { return ($T)(($U)a >> (($U)b & $M) & ($U)(($U)b <= $M)); }";
 static const char sar_vec[] = "INL $T $F($T a, $T b) {\n  $U in = ($U)(($U)b <= $M);\n  return a >> "
                               "($T)((($U)b & in) | (~in & $M));\n}";
-static const char trunc_vec[] = /* $I: as wide as the float; $L: from here on every value is whole */
+/* $I: integers as wide as the float; $L: from this value on every float is whole */
+static const char trunc_vec[] =
     "INL $T $F($T a) {\n#if 0\n$P$Q$R"
     "#else\n  $I b = ($I)a, s = b & $M, m = ($I)(($T)(b & ~$M) < $L), y = b & m;\n"
     "  $I t = ($I)__builtin_convertvector(__builtin_convertvector(($T)y, $I), $T);\n  return ($T)((t & m) | "
     "(b & ~m) | s);\n#endif\n}";
-/* c and the products: one instruction, where the processor has it; $U: unsigned lanes, which wrap. */
+/* c plus the products: one instruction if the processor has it. $U: unsigned lanes, which wrap. */
 static const char dot4_vec[] =
     "INL $T $F($T c, $T a, $T b) {\n#if $N == 16 && defined(__AVX512VNNI__)\n"
     "  __asm__(\"vpdpbusd %2, %1, %0\" : \"+v\"(c) : \"v\"(a), \"v\"(b));\n  return c;\n"
@@ -36,7 +37,8 @@ static const char dot4_vec[] =
     "  return ($T)(($U)c + (x & 255) * ($U)(($T)(y << 24) >> 24) + (x >> 8 & 255) * ($U)(($T)(y << 16) >> "
     "24) +\n"
     "              (x >> 16 & 255) * ($U)(($T)(y << 8) >> 24) + (x >> 24) * ($U)(b >> 24));\n#endif\n}";
-/* An instruction for a vector of this width, or for each half of it: $I, of lanes of type $S. Or $E. */
+/* One instruction $I for a vector of this width, or for each half of it, on lanes of type $S. Otherwise
+ * $E. */
 static const char pairs_vec[] =
     "INL $T $F($T a, $T b) {\n#if $N == 16 && defined(__AVX512BW__)\n"
     "  __asm__(\"v$I %1, %0, %0\" : \"+v\"(a) : \"v\"(b));\n"
@@ -48,11 +50,11 @@ static const char pairs_vec[] =
     "    x = (part)__builtin_ia32_$I256(x, y);\n    __builtin_memcpy((char *)&a + 4 * k, &x, 32);\n  "
     "}\n"
     "#else\n$E#endif\n  return a;\n}";
-/* .. of words: unsigned lanes, and signed ones. */
+/* $E for words: unsigned lanes and signed lanes. */
 static const char of_words[] =
     "  %s x = (%s)a << 16, y = (%s)b << 16;\n"
     "  a = (%s)((%s)((%s)x >> 16) * (%s)((%s)y >> 16) + (%s)(a >> 16) * (%s)(b >> 16));\n";
-/* Lanes of a table of 16 bytes, by the instruction that a processor has for so many places, or for 16. */
+/* Lanes of a table of 16 bytes, by an instruction that the processor has for this many indices, or for 16. */
 #define FIRST_16 ", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
 static const char lookup_vec[] =
     "INL $T $F($S t, $U i) {\n  $T r;\n#if $N == 64 && defined(__AVX512BW__)\n"
@@ -67,21 +69,22 @@ static const char lookup_vec[] =
     "    __asm__(\"tbl %0.16b, {%1.16b}, %0.16b\" : \"+w\"(j) : \"w\"(t));\n#endif\n"
     "    __builtin_memcpy((char *)&r + k, &j, 16);\n  }\n"
     "#else\n  for (int k = 0; k < $N; k++)\n    r[k] = t[i[k]];\n#endif\n  return r;\n}";
-/* Through floats that hold every number: the quotient of two whole ones is no nearer to a whole one than
- * rounding reaches. By 0 and -1 apart from that. $S float vector, $U unsigned lanes, $M mask of -1, $Q
- * rounds down, $R result. */
+/* Divides in floats that represent every operand exactly: the quotient of two integers differs from the next
+ * integer by more than rounding. Divisors 0 and -1 are treated separately. $S: float vector, $U: unsigned
+ * lanes, $M: mask of lanes where b is -1, $Q: rounds down, $R: the result. */
 static const char divide_vec[] = "INL $T $F($T a, $T b) {\n  $T zero = ($T)(b == 0), minus = $M, d = (b & "
                                  "~(zero | minus)) | ((zero | minus) & 1);\n"
                                  "  $T q = __builtin_convertvector(__builtin_convertvector(a, $S) / "
                                  "__builtin_convertvector(d, $S), $T) & ~zero;\n"
                                  "  q = (q & ~minus) | (minus & ($T)(0 - ($U)a));\n  $T r = ($T)(($U)a - "
                                  "($U)q * ($U)b);\n$Q  return $R;\n}";
-/* $S float vector, $I mask of its width, $T result, $J mask of the result's width */
+/* $S: float vector, $I: mask of its width, $T: result, $J: mask of the result's width */
 static const char f2i_vec[] =
     "INL $T $F($S x) {\n  $I lo = ($I)(x <= $A), hi = ($I)(x >= $B), ok = ~lo & ~hi & ($I)(x == x);\n"
     "  $T r = __builtin_convertvector(($S)(($I)x & ok), $T);\n  $J l = $C, h = $D;\n"
     "  return ($T)((($J)r & ~l & ~h) | (l & ($J)$Y) | (h & ($J)$Z));\n}";
-/* f32 to 32 bits or fewer: brought between $A and $B first. $D: the greatest float that fits; $E: what it lacks */
+/* f32 to 32 bits or fewer. The value is first limited to $A .. $B. $D: the greatest float that fits; $E: adds
+ * what $D lacks. */
 static const char f2i_near_vec[] =
     "INL $I $F($S x) {\n  $I in = ($I)(x > $A);\n"
     "  $S y = ($S)((in & ($I)x) | (~in & ($I)(($S){0} + $A)));\n  $I hi = ($I)(y >= $B);\n"
@@ -91,8 +94,8 @@ static const char bf2f_vec[] = "INL $T $F($S a) { return ($T)(__builtin_convertv
 static const char f2bf_vec[] = "INL $T $F($S x) {\n  $U b = ($U)x, q = (b >> 16) | 64, m = ($U)(x != x), r = "
                                "(b + 0x7fff + ((b >> 16) & 1)) >> 16;\n"
                                "  return __builtin_convertvector((q & m) | (r & ~m), $T);\n}";
-/* f16, both ways: by instructions where there are some for so many lanes, or for eight at a time; else by
- * bits, as fp8 below. A loop over the lanes would take a hundred times as long. */
+/* f16 in both directions: by instructions if the processor has them for this many lanes, or for eight at a
+ * time; otherwise by bits, as for fp8 below. A loop over the lanes would take a hundred times as long. */
 #define BY_EIGHT                                                                                             \
   "#elif $N % 8 == 0 && defined(__F16C__)\n"                                                                 \
   "  typedef i16 half8 __attribute__((vector_size(16)));\n  typedef f32 float8 "                             \
@@ -117,13 +120,14 @@ static const char f2h_vec[] =
     "  $U d = ($U)(($S)(m & low) * 0x1p24f + 0x1p23f) - 0x4b000000;\n"
     "  $U r = (d & low) | (n & ~low & ~past) | ((0x7c00 | nan) & past);\n"
     "  return __builtin_convertvector((b >> 16 & 0x8000) | r, $T);\n#endif\n}";
-/* Clang for arm64 makes vectors of 64-bit integers doubles first, and so rounds twice; one by one it does
- * not, if it does not see that they are neighbours. */
+/* Clang for arm64 converts vectors of 64-bit integers to double first, and so rounds twice. It does not do so
+ * lane by lane, if it cannot see that the lanes are neighbours. */
 static const char wide_to_f32_vec[] =
     "INL $T $F($S a) {\n#if defined(__aarch64__) && defined(__clang__)\n  $T r;\n"
     "  for (int i = 0; i < $N; i++) { $G x = a[i]; __asm__(\"\" : \"+r\"(x)); r[i] = (f32)x; }\n  return r;\n"
     "#else\n  return __builtin_convertvector(a, $T);\n#endif\n}";
-/* $J: i32 lanes. What is no normal number is converted as an integer: a denormal operand of * is slow */
+/* $J: i32 lanes. Numbers that are not normal are converted as integers, because * is slow on denormal
+ * operands. */
 static const char e4m3_to_f32_vec[] =
     "INL $T $F($S a) {\n  $U b = __builtin_convertvector(a, $U), m = b & 127, low = ($U)(m < 8), nan = "
     "($U)(m == 127) & 0x7fc00000;\n"
@@ -134,16 +138,16 @@ static const char e5m2_to_f32_vec[] =
     "($U)(m >= 124) & (112u << 23);\n"
     "  $U d = ($U)(__builtin_convertvector(($J)m, $T) * 0x1p-16f), n = (m << 21) + (112u << 23) + top;\n"
     "  return ($T)((b & 128) << 24 | (d & low) | (n & ~low));\n}";
-/* $A: bits dropped, $B: half a place less 1, $C: bias, $D: 1 / least place, $E: least normal, $G: past all,
- * $H: then */
+/* $A: bits dropped, $B: half a unit of the last place minus 1, $C: bias, $D: 1 / least unit, $E: least
+ * normal, $G: test for too large, $H: result then */
 static const char f32_to_fp8_vec[] =
     "INL $T $F($S x) {\n  $U b = ($U)x, a = b & 0x7fffffff, low = ($U)(a < $E), past = ($U)(a $G);\n"
     "  $U n = (a - ($Cu << 23) + $B + (a >> $A & 1)) >> $A, d = ($U)(($S)(a & low) * $D + 0x1p23f) - "
     "0x4b000000;\n"
     "  $U r = (d & low) | (n & ~low & ~past) | ($H & past);\n  return __builtin_convertvector((b >> 24 & "
     "128) | r, $T);\n}";
-/* clang fuses what the pragma marks, and from 17 on has a square root of any width. For
- * others $P, $Q and $R take parts as wide as the machine has them. */
+/* clang fuses under the pragma, and from version 17 on has a square root of any width. For other compilers,
+ * $P, $Q and $R compute parts of the widths that the machine has. */
 static const char fma_vec[] =
     "INL $T $F($T a, $T b, $T c) {\n#if defined(__clang__)\n  _Pragma(\"STDC FP_CONTRACT ON\") return a * b "
     "+ c;\n"
@@ -154,8 +158,9 @@ static const char sqrt_vec[] = "INL $T $F($T a) {\n#if defined(SQRT_OF_ALL)\n  r
                                "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = "
                                "sqrt_$G(a[i]); return r;\n#endif\n}";
 
-/* NaN where either is. Compilers know the first choice: it is one instruction. max_fixed puts NaN of a back
- * in one more (0x11: what is there, of both kinds), where the second choice takes a comparison and a move. */
+/* NaN if either operand is NaN. Compilers turn the first selection into one instruction. max_fixed replaces
+ * the result by a where a is NaN, in one more instruction (0x11: takes a for both kinds of NaN), while
+ * the second selection takes a comparison and a move. */
 static const char max_vec[] =
     "INL $T $F($T a, $T b) {\n  $I m = ($I)(a > b);\n  $T r = ($T)((m & ($I)a) | (~m & ($I)b));\n"
     "$Q  m = ($I)(a != a);\n  return ($T)((m & ($I)a) | (~m & ($I)r));\n$E}";
@@ -163,7 +168,7 @@ static const char max_fixed[] =
     "#if defined(__AVX512F__)\n"
     "  return __builtin_ia32_fixupimmps512_mask(r, a, (i32x16){0} + 0x11, 0, -1, 4);\n#else\n";
 
-/* Whether a lane of a mask is set. clang makes the test of it that a processor has. */
+/* Whether any lane of a mask is set. clang uses the processor's test for this. */
 static const char any_vec[] =
     "INL int $F($T m) {\n#if defined(__clang__)\n  return __builtin_reduce_or(m) != 0;\n"
     "#else\n  $E r = 0; for (int i = 0; i < $N; i++) r |= m[i]; return r != 0;\n#endif\n}";
@@ -178,13 +183,13 @@ const char *cs_any(C *c, const UOp *cond) {
   return cs_text(c, "%s(%s)", name, cs_mask(c, cond, nbytes));
 }
 
-/* m ? a : b, lane by lane: masks are all ones or all zeros, so the bits are chosen. */
+/* m ? a : b, lane by lane. Masks are all ones or all zeros, so bits are selected. */
 static void vec_select(C *c, const UOp *u, const char *m, const char *a, const char *b, int nbytes) {
   const char *i = cs_type(c, cs_int_of(nbytes), u->lanes);
   cs_put(c, "(%s)((%s & (%s)%s) | (~%s & (%s)%s))", cs_type(c, (DType)u->dtype, u->lanes), m, i, a, m, i, b);
 }
 
-/* f32 to i32 or to less: what C leaves undefined is brought into range before the conversion. */
+/* f32 to i32 or narrower. Values for which C leaves the conversion undefined are brought into range first. */
 static void vec_f32_to_int(C *c, DType to, int n, const char *a) {
   static const char *const low[] = {"-128.0f", "0.0f", "-32768.0f", "0.0f", "-2147483648.0f"};
   static const char *const high[] = {"127.0f", "255.0f", "32767.0f", "65535.0f", "2147483648.0f"};
@@ -200,8 +205,8 @@ static void vec_f32_to_int(C *c, DType to, int n, const char *a) {
   cs_put(c, to == DT_I32 ? "%s(%s)" : "__builtin_convertvector(%s(%s), %s)", name, a, cs_type(c, to, n));
 }
 
-/* Saturates, NaN to 0: what C leaves undefined is taken out before the conversion and put in again after it.
- */
+/* Saturates; NaN gives 0. Values for which C leaves the conversion undefined are masked out before it and set
+ * after it. */
 static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
   if (from == DT_F32 && to <= DT_I32) {
     vec_f32_to_int(c, to, n, a);
@@ -217,7 +222,7 @@ static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
                                      "4294967296.0f",
                                      "9223372036854775808.0f",
                                      "18446744073709551616.0f"};
-  DType wide = dtype_size(to) < 4 ? DT_I32 : to; /* narrow results: saturate in i32, then drop bits */
+  DType wide = dtype_size(to) < 4 ? DT_I32 : to; /* narrow results are saturated in i32, then converted */
   const char *name = cs_text(c, "%sx%d_%s", dtype_name(to), n, dtype_name(from));
   const char *s = cs_type(c, from, n);
   const char *i = cs_type(c, cs_int_of((int)dtype_size(from)), n);
@@ -244,8 +249,8 @@ static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
     cs_put(c, "__builtin_convertvector(%s(%s), %s)", name, a, t);
 }
 
-/* A narrow float's lanes as f32, and back. Types are asked for one by one: their order in the text is that of
- * the calls. */
+/* Lanes of a narrow float as f32, and back. cs_type is called in separate statements, because the order of
+ * the calls is the order of the types in the text. */
 static const char *vec_widen(C *c, DType from, int n, const char *a) {
   static const char *const tpl[] = {e4m3_to_f32_vec, e5m2_to_f32_vec, h2f_vec, bf2f_vec};
   const char *m[26] = {NULL};
@@ -272,14 +277,14 @@ static void vec_narrow(C *c, DType to, int n, const char *a) {
   m['S' - 'A'] = cs_type(c, DT_F32, n);
   m['U' - 'A'] = cs_type(c, DT_U32, n);
   if (dtype_size(to) == 2) m['I' - 'A'] = cs_type(c, DT_I16, n);
-  /* infinity, or NaN */
+  /* infinity, or NaN for a NaN */
   m['H' - 'A'] = e4 ? "127" : cs_text(c, "(124 | ((%s)(a > 0x7f800000) & 2))", m['U' - 'A']);
   const char *name = cs_text(c, "%sx%d_f32", dtype_name(to), n);
   cs_helper(c, name, tpl[to - DT_FP8E4M3], m, n);
   cs_put(c, "%s(%s)", name, a);
 }
 
-/* Narrow floats go through f32. A bool is a mask here: as wide as what it comes from, or goes to. */
+/* Narrow floats are converted by way of f32. A bool is a mask here, as wide as its source or its result. */
 static void vec_cast(C *c, const UOp *u) {
   const UOp *x = u->src[0];
   DType to = (DType)u->dtype, from = (DType)x->dtype;
@@ -290,7 +295,7 @@ static void vec_cast(C *c, const UOp *u) {
     cs_put(c, "%s", a);
     return;
   }
-  if (from == DT_BOOL) { /* 0 / -1 -> 0 / 1 in the integer as wide as the result */
+  if (from == DT_BOOL) { /* 0 / -1 becomes 0 / 1 in the integer as wide as the result */
     if (dtype_is_narrow_float(to)) {
       cs_put(c, "(%s)(%s & %d)", t, cs_mask(c, x, (int)dtype_size(to)), narrow_bits(to, 1));
       return;
@@ -322,9 +327,9 @@ static void vec_cast(C *c, const UOp *u) {
   if (dtype_is_narrow_float(to) && (from == DT_F32 || dtype_size(from) <= 2))
     vec_narrow(c, to, n,
                from == DT_F32 ? a : cs_text(c, "__builtin_convertvector(%s, %s)", a, cs_type(c, DT_F32, n)));
-  else if (dtype_is_narrow_float(to)) { /* rare pairs: lane by lane through the scalar conversion */
+  else if (dtype_is_narrow_float(to)) { /* rare pairs are converted lane by lane with the scalar conversion */
     cs_put(c, "(%s){", t);
-    int keep = c->tmp_at; /* 64 lanes would go around the ring and overwrite `a` */
+    int keep = c->tmp_at; /* otherwise 64 lanes would wrap around the ring of texts and overwrite `a` */
     for (int i = 0; i < n; i++, c->tmp_at = keep) {
       if (i) str_put(&c->body, ", ");
       cs_cast(c, to, from, cs_text(c, "%s[%d]", a, i));
@@ -341,7 +346,7 @@ static void vec_cast(C *c, const UOp *u) {
     cs_put(c, "__builtin_convertvector(%s, %s)", a, t);
 }
 
-/* What has no vector form: a loop over the lanes around the scalar helper. */
+/* An op without a vector form: a loop over the lanes around the scalar helper. */
 static void vec_per_lane(C *c, const UOp *u, const char *fn, const char *t, const char *a, const char *b) {
   const char *name = cs_text(c, "%s_%s", fn, t);
   const char *g = cs_text(c, "%s_%s", fn, cs_stored((DType)u->src[0]->dtype));
@@ -353,18 +358,19 @@ static void vec_per_lane(C *c, const UOp *u, const char *fn, const char *t, cons
     cs_put(c, "%s(%s)", name, a);
 }
 
-/* The op on numbers that is being written, and the texts that its forms are put together from. */
+/* The op on numbers that is being written, and the texts for its forms. */
 typedef struct VecOp {
   const UOp *u;
   DType dtype; /* of the operands */
-  int nbytes;  /* of an element of theirs */
+  int nbytes;  /* of an element of an operand */
   bool is_float;
-  bool wraps;              /* unsigned: C wraps it as it stands */
-  const char *type, *bits; /* of the operands; where integers are to wrap: unsigned of the same width */
-  const char *a, *b;       /* b NULL: there is one operand */
+  bool wraps; /* unsigned, so C wraps it itself */
+  /* of the operands; bits: for wrapping integers, the unsigned type of the same width */
+  const char *type, *bits;
+  const char *a, *b; /* b NULL: there is only one operand */
 } VecOp;
 
-/* A vector of bools is a mask of 0 / -1 here, which no bits of another dtype are. */
+/* A vector of bools is a mask of 0 / -1 here, unlike the bits of any other dtype. */
 static void vec_bitcast(C *c, const UOp *u) {
   const UOp *x = u->src[0];
   DType from = (DType)x->dtype, to = (DType)u->dtype;
@@ -379,7 +385,7 @@ static void vec_bitcast(C *c, const UOp *u) {
   if (to == DT_BOOL && from == DT_BOOL) c->mask_bytes[cs_place(c, u)] = (uint8_t)cs_mask_size(c, x);
 }
 
-/* An op on bools: masks take the width of the first operand. */
+/* An op on bools: masks have the width of the first operand. */
 static void vec_of_masks(C *c, const UOp *u) {
   int width = cs_mask_size(c, u->src[u->op == OPS_WHERE]);
   const char *s[3] = {0};
@@ -392,7 +398,8 @@ static void vec_of_masks(C *c, const UOp *u) {
     cs_bool_alu(c, u, s[0], s[1], s[2], "~");
 }
 
-/* A way to do all lanes: in parts of so many bits, where the machine has an instruction for them. */
+/* The form that computes all lanes in parts of `bits` bits, if the machine has an instruction for them. "":
+ * the lanes are no multiple of such parts. */
 static const char *in_parts(C *c, const VecOp *v, int bits) {
   static const char *const names[] = {"FMA", "SQRT", "TRUNC"}, *const more[] = {", PART(b), PART(c)", "", ""};
   int all = v->nbytes * v->u->lanes * 8, i = v->u->op == OPS_SQRT ? 1 : v->u->op == OPS_TRUNC ? 2 : 0;
@@ -437,8 +444,9 @@ static void vec_max(C *c, const VecOp *v) {
   cs_put(c, "%s(%s, %s)", name, v->a, v->b);
 }
 
-/* C's operator for a constant, which a compiler multiplies by, where it rounds as the op does; else through
- * floats, or, as no float holds 64 bits, lane by lane. */
+/* Uses C's operator if it rounds as the op does and the divisor is a constant, which a compiler multiplies
+ * by, or has 64 bits, which no float represents exactly. Other divisions of 64 bits are done lane by lane,
+ * the remaining ones in floats. */
 static void vec_divide(C *c, const VecOp *v) {
   Ops op = (Ops)v->u->op;
   const UOp *by = v->u->src[1];
@@ -465,7 +473,7 @@ static void vec_divide(C *c, const VecOp *v) {
   }
 }
 
-/* C's operator where every lane shifts by less than the width. */
+/* Uses C's operator if every lane shifts by less than the width. */
 static void vec_shift(C *c, const VecOp *v) {
   bool left = v->u->op == OPS_SHL;
   const UOp *by = v->u->src[1];
@@ -482,7 +490,7 @@ static void vec_shift(C *c, const VecOp *v) {
     cs_put(c, left ? "%s << %s" : "%s >> %s", v->a, v->b);
 }
 
-/* Added to c, or alone. What is added stands in the text by itself as well, where nothing uses it. */
+/* Writes a DOT4 that is added to `to`. The DOT4 also has a statement of its own, even if nothing uses it. */
 static void vec_dot4(C *c, const VecOp *v, const UOp *dot, const char *to) {
   const char *name = cs_text(c, "dot4_%s", v->type), *m[26] = {M('T') v->type, M('U') v->bits};
   cs_helper(c, name, dot4_vec, m, v->u->lanes);
@@ -506,7 +514,7 @@ const char *cs_lookup(C *c, DType d, int lanes) {
   return name;
 }
 
-/* As lanes of half the width, which wrap. */
+/* Adds as lanes of half the width, which wrap. */
 static void vec_add2(C *c, const VecOp *v) {
   const char *type = cs_type(c, DT_U16, 2 * v->u->lanes);
   cs_put(c, "(%s)((%s)%s + (%s)%s)", v->type, type, v->a, type, v->b);
@@ -520,7 +528,8 @@ static void vec_lookup4(C *c, const VecOp *v) {
   cs_put(c, ", (u8x%d)(%s & 0x0f0f0f0f))", n, v->a);
 }
 
-/* What C has an operator for. Signed integers wrap as the unsigned ones of their width do. */
+/* An op for which C has an operator. Signed integers wrap because they are computed in the unsigned type of
+ * their width. */
 static void vec_infix(C *c, const VecOp *v) {
   Ops op = (Ops)v->u->op;
   const char *sign = op_c(op);
@@ -586,8 +595,8 @@ static void vec_number(C *c, const VecOp *v) {
   }
 }
 
-/* A selection's condition is no operand in the sense below: what is chosen from decides the dtype. A type is
- * defined in the text where it is first asked for, so the calls of cs_type stand in the order of the text. */
+/* The dtype of a selection is that of its values, not of its condition. A type is defined in the text where
+ * it is first requested, so the calls of cs_type are in the order of the text. */
 void cs_vector_alu(C *c, const UOp *u) {
   Ops op = (Ops)u->op;
   bool where = op == OPS_WHERE;

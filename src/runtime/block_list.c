@@ -1,6 +1,6 @@
-/* block_list.c: memory of a device that is kept for the next who asks. In: sizes, and a driver's own calls.
- * Out: blocks; the freed ones stay in a list, the longest free of which go back to the driver when they are
- * many, or when it has no more. */
+/* block_list.c: freed memory of a device, kept for the next allocation. In: sizes, and a driver's own calls.
+ * Out: blocks. Freed blocks stay in a list. The ones freed first are returned to the driver if the list is
+ * too large, or if the driver has no memory left. */
 #include "runtime/block_list.h"
 
 void blocks_init(Device *d, Blocks *k, const BlockDriver *driver) {
@@ -8,8 +8,8 @@ void blocks_init(Device *d, Blocks *k, const BlockDriver *driver) {
   map_init(&k->at, d->mem);
 }
 
-/* Sizes that blocks are kept by: few enough that one is found again. An emulated device tells an access past
- * the last byte: there they are exact. */
+/* Rounds a size up to one of few sizes, so that a freed block is likely to fit a later request. For an
+ * emulated device blocks are exact, because it detects an access past the last byte. */
 static size_t room_for(const Blocks *k, size_t nbytes) {
   enum { SMALL = 1 << 20, GRAIN = 512, STEPS = 8 };
 
@@ -33,7 +33,8 @@ static void free_list_enter(Blocks *k, Block *b) {
   k->bytes_free += b->room;
 }
 
-static Block *free_block(Blocks *k, size_t room) { /* the one that was used last, if any */
+/* Takes the block of this room that was freed last out of the list. Returns NULL if there is none. */
+static Block *free_block(Blocks *k, size_t room) {
   Block *b = k->last;
   while (b && b->room != room)
     b = b->older;
@@ -41,8 +42,8 @@ static Block *free_block(Blocks *k, size_t room) { /* the one that was used last
   return b;
 }
 
-/* Gives the driver its memory back, the longest free first, until at most so much is kept. What the device
- * may still use is waited for. */
+/* Returns memory to the driver, in the order in which it was freed, until at most `most` bytes are kept.
+ * Waits for the device if it may still use a block. */
 static TgStatus trimmed(Device *d, Blocks *k, uint64_t most) {
   TgStatus st = TG_OK;
   while (k->bytes_free > most && k->first) {
@@ -96,7 +97,8 @@ void blocks_free(Device *d, Blocks *k, void *at, size_t nbytes) {
   b->freed_at = k->given;
   free_list_enter(k, b);
   d->bytes_in_use -= nbytes;
-  TgError *told = d->err, ignored = {0}; /* a device that has failed says so where something is asked of it */
+  /* The errors of a failed device are reported by later calls, which can return them. */
+  TgError *told = d->err, ignored = {0};
   d->err = &ignored;
   trimmed(d, k, k->most_free);
   d->err = told;
@@ -105,7 +107,7 @@ void blocks_free(Device *d, Blocks *k, void *at, size_t nbytes) {
 void blocks_end(Device *d, Blocks *k) {
   TgError *told = d->err, ignored = {0};
   d->err = &ignored;
-  for (size_t i = 0; i < k->at.cap; i++) { /* what nobody freed */
+  for (size_t i = 0; i < k->at.cap; i++) { /* blocks that were never freed */
     Block *b = k->at.at[i].used ? (Block *)(uintptr_t)k->at.at[i].val : NULL;
     if (b) free_list_enter(k, b);
   }

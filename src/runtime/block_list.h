@@ -1,22 +1,23 @@
-/* block_list.h: private to src/runtime. Memory of a device that is kept, when it is freed, for the next who
- * asks. A block that is freed may still be in use by what the device was given: that is given in order, so
- * who gets the block next comes after. */
+/* block_list.h: private to src/runtime. Freed memory of a device is kept for the next allocation. Earlier
+ * work may still use a freed block, but the device works in order, so the block's next user comes after that
+ * work. */
 #ifndef TG_BLOCKS_H
 #define TG_BLOCKS_H
 #include "runtime/device.h"
 
-/* object: what the driver calls it, where that is not its address. given_at, freed_at: what had been given to
- * the device when it was allocated, when it was freed. */
+/* object: the driver's handle of the block, if that is not its address. given_at, freed_at: how many things
+ * the device had been given when the block was allocated and when it was freed. */
 typedef struct Block {
   uintptr_t at;
   size_t room, nbytes;
   void *object;
   uint64_t given_at, freed_at;
-  struct Block *older, *newer; /* among the free ones */
+  struct Block *older, *newer; /* neighbours in the list of free blocks */
 } Block;
 
-/* What differs between devices. take: a block of that room, at and object; TG_ERR_NOMEM, with or without a
- * message, where there is no memory. sync: until all that the device was given is done; it sets done. */
+/* The operations that differ between devices. take: allocates a block of that room and sets at and object;
+ * returns TG_ERR_NOMEM, with or without a message, if there is no memory. give: returns a block to the
+ * driver. sync: waits until everything given is done, and sets `done`. */
 typedef struct BlockDriver {
   TgStatus (*take)(Device *d, size_t room, Block *b);
   TgStatus (*give)(Device *d, Block *b);
@@ -26,17 +27,21 @@ typedef struct BlockDriver {
 
 typedef struct Blocks {
   const BlockDriver *driver;
-  Map at;               /* address -> Block in use */
-  Block *first, *last;  /* free ones: the longest free first */
-  uint64_t bytes_free;  /* in those */
-  uint64_t most_free;   /* .. at most */
-  uint64_t given, done; /* numbers of what the device was given, and of it is known done */
-  bool exact;           /* no block is larger than what was asked for, up to the grain */
+  Map at;              /* address -> Block in use */
+  Block *first, *last; /* list of free blocks: the one that was freed first comes first */
+  uint64_t bytes_free; /* in the list of free blocks */
+  uint64_t most_free;  /* the most that bytes_free may be */
+  /* given: number of things that the device was given; done: how many are known to be done */
+  uint64_t given, done;
+  /* blocks are exactly as large as requested, up to the grain */
+  bool exact;
 } Blocks;
 
 void blocks_init(Device *d, Blocks *k, const BlockDriver *driver);
 TgStatus blocks_alloc(Device *d, Blocks *k, size_t nbytes, void **out);
 void blocks_free(Device *d, Blocks *k, void *at, size_t nbytes);
-Block *blocks_find(const Blocks *k, const void *at); /* that begins there; NULL: none does */
-void blocks_end(Device *d, Blocks *k);               /* gives all back, also what nobody freed */
+/* Returns the block in use that begins there, or NULL. */
+Block *blocks_find(const Blocks *k, const void *at);
+/* Returns all memory to the driver, also the blocks that were never freed. */
+void blocks_end(Device *d, Blocks *k);
 #endif

@@ -1,10 +1,11 @@
-/* bundle.c: compiled kernels as bytes that another process, or another machine, takes. In: the objects that a
- * device has loaded. Out: bytes, and from such bytes a kernel's object. A kernel is found by the SHA-256 of
- * its text, so by what it computes and for which plan; its object is for processors that have all features of
- * the one that it was compiled on. The form, numbers little-endian: "tinygrad.bundle1", u64 size of what
- * follows the digest, SHA-256 of that u32 objects; of each: text features, text names (for people), u64 size,
- * bytes, u32 kernels, of each: the SHA-256 of its text (32 bytes), text symbol. A text is u32 size and that
- * many bytes, none of them 0. */
+/* bundle.c: compiled kernels as bytes that another process, or another machine, can load. In: the objects
+ * that a device has loaded. Out: bytes, and from such bytes the object of a kernel. A kernel is found by the
+ * SHA-256 of its text, so by what it computes and by the plan it was made for. Its object is for processors
+ * that have all features of the one that it was compiled for. The format, with little-endian numbers:
+ * "tinygrad.bundle1", u64 size of what follows the digest, SHA-256 of what follows, u32 number of objects.
+ * For each object: text features, text names (for people), u64 size, bytes, u32 number of kernels. For each
+ * kernel: SHA-256 of its text (32 bytes), text symbol. A text is a u32 size and that many bytes, none of them
+ * 0. */
 #include "runtime/bundle.h"
 #include "base/processor.h"
 #include "runtime/kernels.h"
@@ -25,13 +26,13 @@ typedef struct BundleObject {
   uint8_t digest[32];
   Blob bytes;
   Vec(BundleKernel) kernels;
-  bool runs; /* here */
+  bool runs; /* on this processor */
 } BundleObject;
 
 struct Bundle {
   TgMem *mem;
   Vec(BundleObject) objects;
-  size_t open; /* the object that kernels are added to */
+  size_t open; /* index of the object that kernels are added to */
 };
 
 Bundle *bundle_new(TgMem *mem) {
@@ -92,7 +93,7 @@ bool bundle_add(Bundle *to, const Bundle *from) {
   return true;
 }
 
-/* ---- written */
+/* ---- writing */
 static void number_put(Str *s, uint64_t v, int nbytes) {
   for (int i = 0; i < nbytes; i++)
     str_putn(s, &(char){(char)(v >> 8 * i)}, 1);
@@ -129,7 +130,7 @@ bool bundle_write(const Bundle *b, Str *out) {
   return ok && !out->oom;
 }
 
-/* ---- read: what the bytes say is not trusted, though their digest is right */
+/* ---- reading: the contents are not trusted, even if the digest is right */
 typedef struct Reader {
   const uint8_t *at;
   size_t left;
@@ -164,7 +165,7 @@ static void text_read(Reader *r, char *to, size_t cap) {
   to[n] = 0;
 }
 
-/* False: out of memory. Where r is bad, some of it is there. */
+/* Returns false if out of memory. If r is bad afterwards, b holds only a part of the objects. */
 static bool objects_read(Bundle *b, Reader *r) {
   uint64_t n = number_read(r, 4);
   for (uint64_t i = 0; i < n && !r->bad; i++) {
@@ -209,7 +210,7 @@ TgStatus bundle_read(TgMem *mem, TgError *err, const void *bytes, size_t nbytes,
   return r.bad ? error_set(err, TG_ERR_VALUE, "bundle: what is given is damaged") : TG_OK;
 }
 
-/* ---- asked */
+/* ---- finding kernels */
 bool bundle_get(const Bundle *b, const uint8_t text[32], const char *symbol, TgMem *mem, uint8_t digest[32],
                 Blob *out) {
   *out = (Blob){0};

@@ -1,7 +1,7 @@
-/* cache.c: compiled kernels on disk. kernel(key -> digest), object(digest -> bytes), compiler(path, mtime,
- * size -> version). Objects are named by the SHA-256 of their bytes, which is checked on every load; a row
- * that does not fit is a miss. Nothing here can fail a realize: without SQLite, without a private directory
- * of our own, or with a broken file, there is simply no cache. */
+/* cache.c: compiled kernels on disk. The tables are kernel(key -> digest), object(digest -> bytes) and
+ * compiler(path, mtime, size -> version). Objects are named by the SHA-256 of their bytes, which is checked
+ * on every load; a row that does not match is a miss. Nothing here can make a realize fail: without SQLite,
+ * without a private directory of our own, or with a broken file, there is simply no cache. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -17,7 +17,9 @@ struct Cache {
   TgMem *mem;
   const TgOs *os;
   sqlite3 *db;
-  int marks; /* a file: byte k is who makes a kernel whose key says k; -1: it is not open */
+  /* a file descriptor; -1: not open. The process that makes a kernel holds a lock on the byte whose number is
+   * the beginning of the kernel's key */
+  int marks;
   char marked[448];
 };
 
@@ -30,7 +32,8 @@ static sqlite3_stmt *prepare(Cache *c, const char *sql) {
   return sqlite3_prepare_v2(c->db, sql, -1, &s, NULL) == SQLITE_OK ? s : NULL;
 }
 
-static bool make_dirs(const TgOs *os, char *path) { /* every missing part, for the owner alone */
+/* Creates every missing part of a path, accessible to the owner alone. */
+static bool make_dirs(const TgOs *os, char *path) {
   for (char *p = path + 1;; p++) {
     if (*p && *p != '/') continue;
     char keep = *p;
@@ -48,7 +51,7 @@ static bool private_dir(const TgOs *os, const TgEnv *env, char *dir, size_t cap)
                                    : -1;
   struct stat s;
   if (n <= 0 || (size_t)n >= cap || !make_dirs(os, dir) || os->lstat(dir, &s)) return false;
-  /* anyone else could plant machine code */
+  /* If the directory were open to other users, they could plant machine code in it. */
   return S_ISDIR(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & 077);
 }
 

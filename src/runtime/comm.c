@@ -1,5 +1,5 @@
-/* comm.c: exchanges between ranks. In: bytes, and from which rank to which. Out: the same bytes there, or an
- * error that names the rank which failed, ended, runs another program or does not come. */
+/* comm.c: exchanges between ranks. In: bytes, their sender and their receiver. Out: the same bytes there, or
+ * an error that names the rank that failed, ended, runs another program or does not come. */
 #define _GNU_SOURCE
 #include "runtime/comm.h"
 #include "base/os.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Before the bytes of each message. */
+/* Sent before the bytes of each message. */
 typedef struct Head {
   uint64_t number, hash, nbytes;
 } Head;
@@ -39,7 +39,8 @@ static Place exchange_place(const Comm *c, const Exchange *e) {
   return place_of(c, &s);
 }
 
-/* Ranks are not at one place any more: no exchange can follow. */
+/* Sets an error after which no exchange can follow, because the ranks are at different places of the
+ * program. */
 TG_PRINTF(2, 3) static TgStatus broken(Comm *c, const char *form, ...) {
   char text[sizeof c->now.failed];
   va_list a;
@@ -59,7 +60,7 @@ void comm_failed(Comm *c, const char *why) {
   c->transport->tell(c->at, &c->now);
 }
 
-/* Why a rank does not move anything; FINE: it may still. */
+/* Why a rank moves nothing. FINE: it may still do so. */
 typedef enum Verdict { FINE, FAILED, LEFT, OTHER_PROGRAM, ENDED, LATE } Verdict;
 
 static Verdict rank_looked_at(const Comm *c, int rank, double waited_s, RankState *s) {
@@ -69,16 +70,18 @@ static Verdict rank_looked_at(const Comm *c, int rank, double waited_s, RankStat
   if (s->phase == PHASE_LEFT) return LEFT;
   if (known && s->exchange == c->now.exchange && s->hash != c->now.hash) return OTHER_PROGRAM;
   if (c->transport->ended(c->at, rank)) return ENDED;
-  bool waits = s->waits && s->waits != c->rank + 1; /* for another, of which it will tell */
+  /* It waits for a third rank, whose error it will report, so it gets more time. */
+  bool waits = s->waits && s->waits != c->rank + 1;
   return waited_s > c->timeout_s * (waits ? 3 : 1) ? LATE : FINE;
 }
 
-/* at: what does not move */
+/* Sets the error of a rank that moves nothing. at: the exchange that does not move. */
 static TgStatus told(Comm *c, int rank, Verdict v, const RankState *s, const Exchange *at) {
   Place here = exchange_place(c, at), there = place_of(c, s);
   switch (v) {
   case FAILED:
-    if (!strncmp(s->failed, "comm: ", 6)) return broken(c, "%s", s->failed); /* who failed first */
+    /* this error already names the rank that failed first */
+    if (!strncmp(s->failed, "comm: ", 6)) return broken(c, "%s", s->failed);
     return broken(c, "comm: rank %d failed: %.120s; rank %d waited for it at %s", rank, s->failed, c->rank,
                   here.text);
   case OTHER_PROGRAM:
@@ -99,13 +102,14 @@ typedef struct Piece {
   size_t n;
 } Piece;
 
-/* What one rank has for another, one copy behind the other. The head is piece 0. */
+/* The copies that one rank sends to another, one behind the other. Piece 0 is the head. */
 typedef struct Message {
   struct Message *next;
-  Exchange of; /* the first that is in it */
+  Exchange of; /* the first exchange in it */
   Head head;
   Vec(Piece) piece;
-  size_t now, done; /* the piece that moves, and bytes of it that have */
+  /* now: index of the piece that moves. done: bytes of it that have moved. */
+  size_t now, done;
   bool closed;
 } Message;
 
@@ -116,7 +120,7 @@ static void message_free(Comm *c, Message *m) {
   mem_free(c->mem, m);
 }
 
-/* Where something was on its way, the ranks are not at one place any more. */
+/* If a message was on its way, the ranks are at different places of the program from now on. */
 void comm_drop(Comm *c) {
   bool any = false;
   for (int i = 0; i < 2 * c->size; i++)
@@ -163,7 +167,7 @@ void comm_close(Comm *c, int rank, bool out) {
       m->closed = true;
 }
 
-/* What the other rank sends is what this one waits for. */
+/* Checks that what the other rank sends is what this rank waits for. */
 static TgStatus head_checked(Comm *c, int rank, const Message *m, const Head *got) {
   bool same = got->number == m->of.number && got->hash == m->of.hash && got->nbytes == m->head.nbytes;
   if (same) return TG_OK;
@@ -173,11 +177,11 @@ static TgStatus head_checked(Comm *c, int rank, const Message *m, const Head *go
                 (unsigned long long)got->number);
 }
 
-/* What moves of a message now, a piece at most. */
+/* Moves as much as possible of a message's next piece. Returns how many bytes moved. */
 static size_t message_moved(Comm *c, int rank, bool out, Message *m, TgStatus *s) {
   Piece p = m->piece.at[m->now];
   Head *got = &c->heads[rank];
-  if (!out && !m->now) p.at = (char *)got; /* its own head is what it expects */
+  if (!out && !m->now) p.at = (char *)got; /* the message's own head is the expected one */
   size_t k = out ? c->transport->send(c->at, rank, p.at + m->done, p.n - m->done)
                  : c->transport->receive(c->at, rank, p.at + m->done, p.n - m->done);
   m->done += k;
@@ -188,7 +192,7 @@ static size_t message_moved(Comm *c, int rank, bool out, Message *m, TgStatus *s
   return k;
 }
 
-/* Between each two ranks the first message moves. */
+/* Moves the first message between each two ranks, in each direction. */
 static TgStatus advanced(Comm *c, bool *any) {
   TgStatus s = TG_OK;
   for (int i = 0; i < 2 * c->size && !s; i++)
@@ -207,7 +211,7 @@ static bool message_has(const Message *m, const void *p) {
   return false;
 }
 
-/* The queue with p in it, with anything that is closed where p is NULL; -1: there is none. */
+/* Returns the index of a queue that contains p or, if p is NULL, a closed message. -1: none. */
 static int queue_with(const Comm *c, const void *p) {
   for (int i = 0; i < 2 * c->size; i++)
     for (const Message *m = c->queue[i]; m; m = m->next)
@@ -225,7 +229,8 @@ TgStatus comm_advance(Comm *c) {
   return s;
 }
 
-enum { LOOKED_AT = 256 }; /* a rank is, when nothing moved so many times */
+/* A rank is looked at when nothing has moved this many times in a row. */
+enum { LOOKED_AT = 256 };
 
 static void waits_told(Comm *c, int32_t waits) {
   if (c->now.waits == waits) return;
@@ -233,7 +238,7 @@ static void waits_told(Comm *c, int32_t waits) {
   c->transport->tell(c->at, &c->now);
 }
 
-/* What a rank sent before it ended is taken all the same. */
+/* A rank is looked at before the messages are moved, so what it sent before it ended is still received. */
 static TgStatus awaited(Comm *c, const void *p) {
   double since = 0;
   TgStatus s = is_broken(c);
@@ -281,7 +286,7 @@ Exchange comm_begin(Comm *c, int from, int to, size_t nbytes) {
   return exchange_now(&c->now);
 }
 
-/* A message of its own, until it has moved. */
+/* Sends or receives a message of its own, and waits until it has moved. */
 static TgStatus moved_alone(Comm *c, int rank, bool out, void *p, size_t nbytes) {
   Exchange e = exchange_now(&c->now);
   comm_close(c, rank, out);
@@ -307,13 +312,14 @@ TgStatus comm_broadcast(Comm *c, int from, void *p, size_t nbytes) {
 }
 
 /* ---- life */
-/* NCCL moves memory of GPUs alone: what finds the ranks and carries all else, by the name of their group. */
+/* NCCL only moves memory of GPUs. Returns the transport that finds the ranks and carries everything else,
+ * which follows from the name of the group. */
 static const char *beside_nccl(const char *group) {
   if (!group) return "mpi";
-  return strchr(group, ':') && !strchr(group, '/') ? "tcp" : "local"; /* HOST:PORT, or a file */
+  return strchr(group, ':') && !strchr(group, '/') ? "tcp" : "local"; /* HOST:PORT, otherwise a file */
 }
 
-/* "mpi" is the transport of libtg_mpi.so; a name with a slash is a path. */
+/* "mpi" is the transport in libtg_mpi.so; a name with a slash is the path of a library. */
 static const Transport *transport_named(Comm *c, const char *name) {
   char path[300];
   if (!strcmp(name, "local")) return &transport_local;

@@ -1,8 +1,7 @@
-/* compile.c: C text -> object bytes, by a C compiler started without a shell. Source, object and messages
- * pass through memory files, so no pipe can block and nothing is left behind; a compiler that computes or
- * waits too long is ended, and so is one that nobody waits for any more. Where kernels come one batch after
- * another, the next compiler is started in advance (the spare).
- */
+/* compile.c: C text -> object bytes, by a C compiler that is started without a shell. Source, object and
+ * messages pass through memory files, so no pipe can block and nothing is left behind. A compiler that
+ * computes or waits too long is ended, and so is one that nobody waits for any more. If kernels come one
+ * batch after another, the next compiler is started in advance (the spare). */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -28,8 +27,8 @@ const char *compiler_flags(const Compiler *c) {
   return c->is_clang ? "clang -O1 native fPIC nocontract v2" : "gcc -O2 native fPIC nocontract v2";
 }
 
-/* clang before 15 may crash, or choose wrong instructions, on masks of bytes where it has AVX-512: LLVM reads
- * nodes that it has freed. */
+/* clang before 15 may crash, or choose wrong instructions, on masks of bytes if it uses AVX-512, because LLVM
+ * reads nodes that it has freed. */
 enum { FIRST_CLANG_WITH_AVX512 = 15 };
 
 static bool avx512_is_broken(const Compiler *c) {
@@ -74,7 +73,8 @@ TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler 
 }
 
 /* ---- one process */
-static int memory_file(const TgOs *os) { /* never 0, 1 or 2, which the child needs */
+/* Returns a file descriptor, or -1. It is never 0, 1 or 2, because the child needs these. */
+static int memory_file(const TgOs *os) {
   int fd = os->memory_file("tinygrad-c");
   if (fd < 0 || fd > 2) return fd;
   int up = os->dup_from(fd, 3);
@@ -97,7 +97,7 @@ static TgStatus read_all(TgMem *mem, const TgOs *os, int fd, size_t limit, Blob 
   return TG_ERR_IO;
 }
 
-/* A process that reads `in`. */
+/* Starts a process that reads from `in`. */
 static bool job_spawn(const TgOs *os, Job *j, int in, const char *path, const char *const *args,
                       const char *const *more) {
   j->obj = memory_file(os);
@@ -122,7 +122,7 @@ static void job_init(Job *j, int cpu_s) {
   *j = (Job){.src = -1, .obj = -1, .msg = -1, .watch = -1, .pid = -1, .cpu_s = cpu_s};
 }
 
-/* cpu_s: what it may compute; 0: as much as it likes. */
+/* cpu_s: seconds of processor time that it may use; 0: no limit. */
 static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args,
                       const char *const *more, const Blob *src, int cpu_s) {
   job_init(j, cpu_s);
@@ -132,15 +132,15 @@ static bool job_start(const TgOs *os, Job *j, const char *path, const char *cons
   return job_spawn(os, j, j->src, path, args, more);
 }
 
-/* What clang's driver (128 + the signal) and gcc's (4) end with when the process that they started does not
- * end by itself. */
+/* Whether the compiler was ended instead of ending by itself. clang's driver then exits with 128 + the
+ * signal, gcc's with 4. */
 static bool died(int status) {
   return WIFSIGNALED(status) ||
          (WIFEXITED(status) && (WEXITSTATUS(status) >= 128 || WEXITSTATUS(status) == 4));
 }
 
-/* One that the system ended for its time of processors was at work for that long at least. gcc's and clang's
- * drivers say only that their compiler died. */
+/* Whether the system ended the process because it used up its processor time. gcc's and clang's drivers only
+ * report that their compiler died, so a compiler that died after at least that much time counts too. */
 static bool computed_too_long(const Job *j, int status) {
   if (!j->cpu_s) return false;
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) return true;
@@ -149,10 +149,10 @@ static bool computed_too_long(const Job *j, int status) {
 
 static bool is_stopped(const Waiting *w) { return w && w->stop && atomic_load(w->stop); }
 
-enum { TURN_MS = 50 }; /* how soon it is seen that nobody waits */
+enum { TURN_MS = 50 }; /* milliseconds after which it is noticed that nobody waits any more */
 
-/* True: ended by itself. False: it is late, or nobody waits. A host that ignores SIGCHLD loses the exit
- * status (ECHILD); the object then speaks for itself. */
+/* Returns true if the process ended by itself, false if it is late or nobody waits for it. If the host
+ * ignores SIGCHLD the exit status is lost (ECHILD); whether there is an object then decides. */
 static bool job_wait(const TgOs *os, Job *j, double deadline, const Waiting *w) {
   while (j->running) {
     int status = 0;
@@ -178,7 +178,8 @@ static bool job_wait(const TgOs *os, Job *j, double deadline, const Waiting *w) 
 }
 
 static void job_kill(const TgOs *os, const Job *j) {
-  if (os->kill(-j->pid, SIGKILL)) os->kill(j->pid, SIGKILL); /* the group: gcc starts children of its own */
+  /* the whole process group, because gcc starts children of its own */
+  if (os->kill(-j->pid, SIGKILL)) os->kill(j->pid, SIGKILL);
 }
 
 static void job_close(const TgOs *os, const Job *j) {
@@ -220,7 +221,7 @@ static TgStatus unread(TgError *err, TgStatus st, const Compiler *c) {
   return error_set(err, st, "compiler: what %.200s wrote cannot be read", c->path);
 }
 
-/* The error of a process that ended badly: the first of its messages. */
+/* Sets the error of a process that failed, with the beginning of its messages. */
 static TgStatus job_failure(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j) {
   enum { TOLD = 300 };
 
@@ -245,7 +246,7 @@ typedef struct More {
   const char *at[4];
 } More;
 
-/* kernels: of this machine's own CPU, by args_clang or args_gcc. */
+/* kernels: the unit is compiled for this machine's own CPU, by args_clang or args_gcc. */
 static More more_args(const Compiler *c, bool kernels, bool optimise) {
   More m = {{NULL}};
   int n = 0;
@@ -255,13 +256,14 @@ static More more_args(const Compiler *c, bool kernels, bool optimise) {
   return m;
 }
 
-/* A kernel that is compiled without optimisation begins anew. */
+/* Returns the processor time that a unit may use, in seconds. If a kernel is compiled again without
+ * optimisation it has that time again. */
 static int unit_seconds(const Unit *u, int limit_s) {
   return (int)TG_MIN((int64_t)limit_s * TG_MAX(u->kernels, 1), INT32_MAX / 4);
 }
 
-/* Until when a unit is waited for that may use so many seconds of a processor: the machine may have others to
- * compute, and a compiler that only sleeps must end. */
+/* Returns the time until which a unit is waited for. It is later than the limit of its processor time,
+ * because the machine may have other work to do; but a compiler that only sleeps must end too. */
 static double unit_deadline(const Unit *u, int limit_s) {
   return time_now_s() + 2.0 * limit_s + unit_seconds(u, limit_s) / 4.0;
 }
@@ -272,8 +274,9 @@ static bool unit_start(const TgOs *os, Job *j, const Compiler *c, const Unit *u,
   return job_start(os, j, c->path, args, more.at, &u->src, unit_seconds(u, limit_s));
 }
 
-/* ---- the spare: started where a second batch says that more may follow, and only for clang, as gcc loads
- * little. SPARE_MOST: what the socket takes at once; for more text the time to load LLVM is no matter. */
+/* ---- the spare: it is started when a second batch shows that more may follow, and only for clang, because
+ * gcc loads little. SPARE_MOST: bytes that the socket takes at once. For a longer text the time to load LLVM
+ * does not matter. */
 enum { SPARE_IDLE_S = 3, SPARE_MOST = 64 << 10 };
 
 static void spare_start(const TgOs *os, Spare *s, const Compiler *c) {
@@ -300,8 +303,9 @@ static bool spare_runs(const TgOs *os, const Spare *s) {
 
 void spare_end(const TgOs *os, Spare *s) {
   if (!s->owner) return;
-  if (s->owner == getpid() && spare_runs(os, s)) { /* in a fork it is the parent's */
-    os->shutdown(s->job.src);                      /* it ends by itself, should the signal fail */
+  if (s->owner == getpid() && spare_runs(os, s)) { /* in a fork the spare is the parent's */
+    /* then it ends by itself, even if the signal fails */
+    os->shutdown(s->job.src);
     job_kill(os, &s->job);
     while (os->process_wait(s->job.watch, s->job.pid, false) < 0 && errno == EINTR) {}
   }
@@ -341,9 +345,10 @@ static bool unit_restart(const TgOs *os, const Compiler *c, Job *j, Unit *u, int
   return unit_failed(u, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
 }
 
-/* What is left of a unit whose compiler has ended, or does not. A compiler that dies is started once more,
- * without optimisation; a huge unit, which has none to lose, is given up. spare: it may have given up as the
- * source came. False: the unit has failed, and says why. */
+/* Waits for a unit's compiler and takes its result. A compiler that dies is started once more, without
+ * optimisation; a huge unit is given up, because it is compiled without optimisation already. spare: the
+ * compiler was the spare, which may have ended just before the source arrived. Returns false if the unit has
+ * failed, with u->why set, or if nobody waits for it. */
 static bool unit_finish(TgMem *mem, const TgOs *os, const Compiler *c, Job *j, Unit *u, bool spare,
                         const Waiting *w, int limit_s) {
   double deadline = unit_deadline(u, limit_s);
@@ -352,7 +357,8 @@ static bool unit_finish(TgMem *mem, const TgOs *os, const Compiler *c, Job *j, U
     if (!unit_restart(os, c, j, u, limit_s)) return false;
     ended = job_wait(os, j, deadline, w);
   }
-  if (ended && j->died && !j->late && !u->huge) { /* a fault of its optimiser, most likely */
+  /* most likely its optimiser is at fault */
+  if (ended && j->died && !j->late && !u->huge) {
     u->retried = true;
     if (!unit_restart(os, c, j, u, limit_s)) return false;
     ended = job_wait(os, j, deadline, w);
@@ -375,7 +381,7 @@ TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
   for (int i = from_spare; i < n; i++)
     if (!unit_start(os, &jobs[i], c, &u[i], limit_s))
       unit_failed(&u[i], TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
-  if (spare && spare->nbatch++ > 0) spare_start(os, spare, c); /* it loads while this waits */
+  if (spare && spare->nbatch++ > 0) spare_start(os, spare, c); /* it loads while this process waits */
   for (int i = 0; i < n && !st; i++) {
     if (u[i].why.status) continue;
     bool done = unit_finish(mem, os, c, &jobs[i], &u[i], i == 0 && from_spare, w, limit_s);
@@ -399,7 +405,8 @@ TgStatus compile_unit(TgMem *mem, const TgOs *os, TgError *err, const Compiler *
   return st || !u->why.status ? st : error_set(err, u->why.status, "%s", u->why.msg);
 }
 
-/* Without the files that start a program, which a library of functions alone does not need. */
+/* Links without the files that start a program, because a library that only has functions does not need
+ * them. */
 TgStatus compiler_link(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const char *object,
                        const char *library, int limit_s) {
   const char *const args[] = {"-shared", "-nostartfiles", "-w", "-o", library, object, "-lm", NULL};

@@ -1,7 +1,7 @@
-/* cpu.c: the CPU device. Kernels that are found nowhere (kernels.c) are compiled: those of a batch are
- * distributed over one translation unit per core and compiled at the same time; a huge one has its own,
- * without optimisation, and is interpreted if the compiler cannot cope with it. A unit that fails is tried again in
- * parts, so that the kernel that it fails of is known by its name. */
+/* cpu.c: the CPU device. Kernels that are found nowhere (kernels.c) are compiled. The kernels of a batch are
+ * distributed over one translation unit per core and compiled at the same time. A huge kernel has its own
+ * unit, is compiled without optimisation, and is interpreted if the compiler cannot cope with it. A unit that
+ * fails is tried again in parts, so that the error can name the kernel that is at fault. */
 #define _GNU_SOURCE
 #include "runtime/kernels.h"
 #include "base/os.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* interp: of INTERP:C, instead of fn */
+/* interp: the program of INTERP:C that runs instead of fn, or NULL */
 struct Program {
   KernelFn fn;
   Kernel *kernel;
@@ -26,7 +26,8 @@ typedef struct Cpu {
   bool identified;
   char features[200], names[200], text[512];
   KernelTable kernels;
-  Pool *pool; /* made by the first kernel that wants threads or scratch */
+  /* created by the first kernel that needs threads or scratch */
+  Pool *pool;
   pthread_mutex_t pool_lock;
 } Cpu;
 
@@ -52,9 +53,9 @@ static void *object_find(Device *d, void *module, const Blob *object, const char
   return image_find(d, module, object, symbol);
 }
 
-/* clang-19 -O1 takes 1 s for 10,000 statements in a row and 60 s for 100,000; -O0 takes 0.4 and 4 s, but 100
- * s and 2.7 GB for a million, which the interpreter runs in about 10 ms. gcc -O2 takes 20 s for 10,000, -O0 1
- * s. */
+/* clang-19 -O1 takes 1 s for 10,000 statements in a row and 60 s for 100,000. -O0 takes 0.4 s and 4 s, but
+ * 100 s and 2.7 GB for a million, which the interpreter runs in about 10 ms. gcc -O2 takes 20 s for 10,000,
+ * -O0 1 s. */
 enum { HUGE_CLANG = 20000, HUGE_GCC = 5000, GIANT = 300000 };
 
 static bool is_huge(const Cpu *p, const KernelSpec *k) {
@@ -70,7 +71,7 @@ static void object_any(Device *d, Str *out) {
 
 static void object_ident(Device *d, const KernelSpec *k, Str *out) {
   const Cpu *p = d->priv;
-  if (!p->cc.path[0]) { /* whichever compiler it was */
+  if (!p->cc.path[0]) { /* objects of any compiler will do */
     object_any(d, out);
     return;
   }
@@ -103,7 +104,8 @@ static TgStatus cpu_open(Device *d) {
   if (!d->os) d->os = &tg_os_default;
   Cpu *p = mem_alloc(d->mem, sizeof *p);
   if (!p) return error_no_memory(d->err, "CPU");
-  bool any = d->named && !(d->env && d->env->cc[0]); /* kernels may come from the cache, or a bundle */
+  /* A device that was named opens without a compiler too: kernels may come from the cache or a bundle. */
+  bool any = d->named && !(d->env && d->env->cc[0]);
   TgError none = {0};
   TgStatus st = compiler_find(d->os, d->env, any ? &none : d->err, &p->cc);
   if (any) st = TG_OK;
@@ -134,12 +136,14 @@ static TgStatus cpu_open(Device *d) {
   return TG_OK;
 }
 
-/* The version text is asked of the compiler once and remembered on disk with its file's time and size. */
+/* The compiler is asked for its version text once. The text is kept on disk with the time and size of the
+ * compiler's file. */
 static TgStatus identify(Device *d, Cpu *p) {
   if (p->identified || !*p->cc.path) return TG_OK;
   struct stat s;
-  bool have = d->os->stat(p->cc.path, &s) == 0; /* gcc needs no version; what clang is told depends on it */
+  bool have = d->os->stat(p->cc.path, &s) == 0;
   int64_t mtime = have ? os_modified_ns(&s) : 0;
+  /* Without a cache gcc's version is not needed, but clang's is, because its arguments depend on it. */
   bool named = !p->cc.is_clang && strstr(p->cc.path, "gcc");
   if (have &&
       cache_ident_get(p->kernels.cache, p->cc.path, mtime, s.st_size, p->cc.ident, sizeof p->cc.ident)) {
@@ -154,17 +158,21 @@ static TgStatus identify(Device *d, Cpu *p) {
 }
 
 /* ---- compile */
-/* The kernels that are compiled by one call of the compiler each time: huge ones alone, the others
- * distributed over as many units as there are cores, so that all are done at about the same time. */
+/* The kernels to compile, and the units that compile them, one call of the compiler each. A huge kernel is
+ * alone in its unit. The others are distributed over as many units as there are cores, so that all units are
+ * done at about the same time. */
 typedef struct Batch {
-  Kernel **kernel; /* n of them, and what they are made from */
+  /* n kernels, and what they are made from */
+  Kernel **kernel;
   const KernelSpec **spec;
   int n;
-  int *unit_of; /* by kernel */
-  Unit *unit;   /* nunit of them, and their text */
+  int *unit_of; /* unit of each kernel */
+  /* nunit units, and their text */
+  Unit *unit;
   Str *src;
   int nunit;
-  Kernel **in_unit; /* room for a unit's */
+  /* room for the kernels of one unit */
+  Kernel **in_unit;
   const KernelSpec **texts;
 } Batch;
 
@@ -177,7 +185,7 @@ static int longest_first(const void *a, const void *b) {
   return x->lines != y->lines ? y->lines - x->lines : x->kernel - y->kernel;
 }
 
-/* The longest kernels first, each to the unit that has least so far. */
+/* Takes the longest kernels first and puts each into the unit with the fewest lines so far. */
 static bool batch_distributed(Device *d, const Cpu *p, Batch *b, int nshared) {
   Length *of = mem_alloc(d->mem, (size_t)b->n * sizeof *of);
   int64_t *lines = mem_alloc(d->mem, (size_t)(nshared + 1) * sizeof *lines);
@@ -232,7 +240,7 @@ static void batch_end(Device *d, Batch *b) {
       mem_free(d->mem, b->spec);
 }
 
-/* The kernels of unit u, into the batch's room for them. */
+/* Puts the kernels of unit u into b->in_unit and b->texts, and returns how many there are. */
 static int batch_unit(Batch *b, int u) {
   int n = 0;
   for (int i = 0; i < b->n; i++)
@@ -257,7 +265,8 @@ static bool batch_write(Device *d, Cpu *p, Batch *b) {
 static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo,
                                 int ntodo, int least);
 
-/* The unit failed: one kernel is named, of several each half is tried again. */
+/* Called for a unit that failed. If it has one kernel, the error names it. Otherwise each half of its kernels
+ * is tried again. */
 static TgStatus compile_parts(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, Batch *b, int u) {
   int n = batch_unit(b, u);
   const TgError *why = &b->unit[u].why;
@@ -271,7 +280,7 @@ static TgStatus compile_parts(Device *d, Cpu *p, const KernelSpec *ks, Kernel **
   return st;
 }
 
-/* least: how many units at least. What other units have compiled is kept, whichever fails. */
+/* least: the smallest number of units. What other units have compiled is kept, even if one fails. */
 static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo,
                                 int ntodo, int least) {
   Batch b;
@@ -295,7 +304,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   return st;
 }
 
-/* There is no compiler, and no kernel of that text. */
+/* Sets the error for a kernel that has to be compiled when there is no compiler. */
 static TgStatus kernel_missing(Device *d, const Kernel *k, const char *name) {
   const char *other = bundle_elsewhere(d->bundle ? *d->bundle : NULL, k->text);
   char has[260] = "";
@@ -331,8 +340,8 @@ static void cpu_unload(Device *d, Program *g) {
   mem_free(d->mem, g);
 }
 
-/* Found in memory, then on disk; what is left is compiled together. A kernel that is too long for a compiler,
- * or that one gave up, is interpreted. */
+/* Finds kernels in memory, then on disk; those that are found nowhere are compiled together. A kernel that is
+ * too long for a compiler, or that a compiler gave up, is interpreted. */
 static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **out) {
   Cpu *p = d->priv;
   for (int i = 0; i < n; i++)

@@ -1,7 +1,7 @@
-/* cuda.c: the CUDA device. In: kernels as CUDA C++, memories, launches. Out: work for an NVIDIA GPU, given to
- * one stream in order and not waited for: what goes wrong is told by the call that notices. Nothing of
- * NVIDIA's is needed to build it: the driver and NVRTC are loaded when the device is opened (cuda_load.c), or
- * emulated (TG_EMU=1, emulators.h). */
+/* cuda.c: the CUDA device. In: kernels as CUDA C++, memory, launches. Out: work for an NVIDIA GPU. It is put
+ * into one stream in order, and nobody waits for it: an error is reported by the call that notices it.
+ * Building needs nothing of NVIDIA's, because the driver and NVRTC are loaded when the device is opened
+ * (cuda_load.c), or emulated (TG_EMU=1, emulators.h). */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
 #include "runtime/emulators.h"
@@ -14,9 +14,9 @@ struct Program {
   Kernel *kernel;
   unsigned grid[3], block[3];
   GridBlocks blocks[3];
-  unsigned shared_bytes; /* that the launch asks for */
+  unsigned shared_bytes; /* dynamic shared memory of a launch */
   int narg;
-  void **args; /* room for the addresses of a launch's arguments */
+  void **args; /* space for the addresses of a launch's arguments */
   char name[96];
 };
 
@@ -56,12 +56,13 @@ static int attribute(const Cuda *p, int which, int otherwise) {
   return !p->api.device_attribute(&value, which, p->device) && value > 0 ? value : otherwise;
 }
 
-/* The rates of this GPU: its bandwidth in equal parts, one for each multiprocessor. Bits of the bus, twice a
- * clock. */
+/* Returns the plan's machine with the rates of this GPU. Its bandwidth is divided equally among the
+ * multiprocessors. Memory moves the bits of its bus twice per clock. */
 static Target target_of(const Cuda *p, const TgEnv *env) {
-  enum { LANES = 128, LANES_BEFORE = 64, LANES_SINCE = 86 }; /* f32 a clock, of sm_86 and 89 on; sm_90 too */
+  /* f32 operations per clock of a multiprocessor: 128 on sm_86 and newer, 64 before */
+  enum { LANES = 128, LANES_BEFORE = 64, LANES_SINCE = 86 };
 
-  enum { COPIES_SINCE = 80 }; /* cp.async */
+  enum { COPIES_SINCE = 80 }; /* cp.async needs sm_80 */
 
   Target t = target_cuda;
   int arch = 10 * attribute(p, CUDA_ARCH_MAJOR, 9) + attribute(p, CUDA_ARCH_MINOR, 0);
@@ -78,7 +79,8 @@ static Target target_of(const Cuda *p, const TgEnv *env) {
   double bus = attribute(p, CUDA_MEMORY_BITS, 0) / 8.0, khz = attribute(p, CUDA_MEMORY_KHZ, 0);
   if (bus * khz > 0) t.bytes_us[LEVEL_MEMORY] = 2 * bus * khz / 1000 / t.streams;
   t.matrices = matrix_rows(MATRIX_CUDA, arch);
-  /* units of one GPU alone: not where the compiler has whatever GPU may come in mind */
+  /* Some matrix units exist on one architecture alone. They are not used if the compiler makes code for any
+   * GPU that may come. */
   bool own = env->wgmma && strchr(p->arch, 'a');
   for (int i = 0; i < MATRIX_COUNT; i++)
     if (matrix_shapes[i].until && !own) t.matrices &= ~(UINT32_C(1) << i);
@@ -87,8 +89,8 @@ static Target target_of(const Cuda *p, const TgEnv *env) {
   return t;
 }
 
-/* The newest architecture that the compiler knows and the GPU runs, with the instructions that no other has;
- * older compilers leave the last step to the driver. */
+/* Chooses the newest architecture that the compiler knows and the GPU runs, including the instructions that
+ * only this architecture has. If the compiler is older than the GPU, the driver translates its code. */
 static TgStatus arch_chosen(Device *d, Cuda *p) {
   enum { MOST = 256, OWN_SINCE = 90, OWN_COMPILER = 12 };
 
@@ -145,7 +147,8 @@ static TgStatus gpu_opened(Device *d, Cuda *p) {
 static void cuda_close(Device *d) {
   Cuda *p = d->priv;
   if (!p) return;
-  if (p->retained) cuda_sync(d); /* on a device that has failed the calls fail, and do no harm */
+  /* on a device that has failed these calls fail too, and do no harm */
+  if (p->retained) cuda_sync(d);
   if (p->kernels.loader) kernels_close(d, &p->kernels);
   cuda_memory_end(d);
   if (p->gate) p->api.event_destroy(p->gate);
@@ -187,7 +190,8 @@ static TgStatus cuda_open(Device *d) {
 }
 
 /* ---- compile */
-/* As INTERP computes: no product is joined to a sum, nothing is flushed to zero or divided roughly. */
+/* These options make a GPU compute as INTERP does: no product is fused with a sum, nothing is flushed to
+ * zero, and divisions and roots are exact. */
 static const char *const exact[] = {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"};
 
 static void unit_ident(Device *d, const KernelSpec *k, Str *out) {
@@ -223,7 +227,7 @@ static void *module_find(Device *d, void *module, const Blob *object, const char
 static const KernelLoader loader = {
     .ident = unit_ident, .load = module_load, .unload = module_unload, .find = module_find};
 
-/* What the compiler said, in the error. */
+/* Sets the error, with the compiler's message. */
 static TgStatus unit_refused(Device *d, nvrtcProgram unit, nvrtcResult r) {
   Cuda *p = d->priv;
   size_t n = 0;
@@ -234,7 +238,7 @@ static TgStatus unit_refused(Device *d, nvrtcProgram unit, nvrtcResult r) {
   return TG_ERR_COMPILE;
 }
 
-/* A module of a text: machine code, or, for a GPU that is newer than the compiler, PTX. */
+/* Compiles a text to a module: to machine code or, if the GPU is newer than the compiler, to PTX. */
 static TgStatus unit_compiled(Device *d, const char *text, Blob *out) {
   Cuda *p = d->priv;
   nvrtcProgram unit = NULL;
@@ -257,7 +261,7 @@ static TgStatus unit_compiled(Device *d, const char *text, Blob *out) {
   return st;
 }
 
-/* All in one text: the compiler reads what stands before the kernels once. */
+/* Compiles all kernels as one text, so that the compiler reads what precedes the kernels once. */
 static TgStatus compile_missing(Device *d, const KernelSpec *ks, Kernel *const *kn, const int *todo, int n) {
   Cuda *p = d->priv;
   Kernel **kernel;
@@ -277,7 +281,7 @@ static void cuda_program_free(Device *d, Program *g) {
   mem_free(d->mem, g);
 }
 
-/* The driver lets a kernel have more shared memory than its text may declare once it is told so. */
+/* A kernel may have more shared memory than its text can declare, but the driver has to be told. */
 static TgStatus shared_allowed(Device *d, Program *g, int64_t local) {
   Cuda *p = d->priv;
   if (local <= CUDA_STATIC_LOCAL) return TG_OK;
@@ -328,7 +332,7 @@ static TgStatus cuda_compile(Device *d, const KernelSpec *ks, int n, Program **o
 }
 
 /* ---- launch */
-/* The addresses of what a kernel is given: pointers, then variables. */
+/* Writes the addresses of a kernel's arguments: first pointers, then variables. */
 static void **launch_args(const Launch *l) {
   void **args = l->program->args;
   for (int i = 0; i < l->nbuf; i++)
@@ -344,7 +348,7 @@ static void launched(Cuda *p, const char *name, uint64_t n) {
   p->nlaunched += n;
 }
 
-/* The grid that a launch needs. */
+/* Computes the grid that a launch needs. */
 static void grid_of(const Launch *l, unsigned grid[3]) {
   for (int i = 0; i < 3; i++)
     grid[i] = (unsigned)blocks_needed(&l->program->blocks[i], (int)l->program->grid[i], l->vars);
@@ -369,7 +373,7 @@ static void cuda_graph_free(Device *d, LaunchGraph *g) {
   Cuda *p = d->priv;
   if (!g) return;
   if (!p->api.context_set(p->context)) {
-    if (g->exec && g->n) cuda_sync(d); /* it may be at work */
+    if (g->exec && g->n) cuda_sync(d); /* the GPU may still run it */
     if (g->exec) p->api.graph_exec_destroy(g->exec);
     if (g->graph) p->api.graph_destroy(g->graph);
   }
@@ -383,7 +387,7 @@ static CudaKernelNode kernel_node(const Launch *l) {
   return n;
 }
 
-/* Each launch after the one before it. */
+/* Each launch depends on the one before it. */
 static TgStatus cuda_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out) {
   Cuda *p = d->priv;
   LaunchGraph *g = mem_alloc(d->mem, sizeof *g);
@@ -451,7 +455,7 @@ static TgStatus event_record(Device *d, Event **e) {
   return recorded(d, e, ((Cuda *)d->priv)->stream[COMPUTE]);
 }
 
-/* By the sender's stream of copies: in the order in which its kernels make what is copied. */
+/* Copies in the sender's stream of copies, in the order in which its kernels produce what is copied. */
 static TgStatus copy_beside(Device *d, const void *src, Device *to, void *dst, size_t nbytes,
                             Event *const after[2], Event **done) {
   Cuda *p = d->priv;

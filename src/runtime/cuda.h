@@ -1,5 +1,5 @@
-/* cuda.h: private to the CUDA device: the driver's calls, declared here, so that building needs no toolkit;
- * and the parts of the device. */
+/* cuda.h: private to the CUDA device. It declares the driver's calls, so that building needs no toolkit, and
+ * the parts of the device. */
 #ifndef TG_CUDA_H
 #define TG_CUDA_H
 #include "runtime/block_list.h"
@@ -37,7 +37,7 @@ enum { /* CUresult */
 
 enum { /* CUdevice_attribute */
        CUDA_BLOCK_THREADS = 1,
-       CUDA_BLOCK_X = 2, /* y, z behind it, and for a grid */
+       CUDA_BLOCK_X = 2, /* y and z follow; the same for a grid */
        CUDA_GRID_X = 5,
        CUDA_SHARED_PER_BLOCK = 8,
        CUDA_CLOCK_KHZ = 13,
@@ -65,52 +65,56 @@ typedef struct CudaLibraries {
   void *driver, *nvrtc;
 } CudaLibraries;
 
-/* What is missing is said in err. */
+/* Loads the driver and NVRTC. On failure err says what is missing. */
 TgStatus cuda_load(const TgOs *os, const TgEnv *env, TgError *err, CudaLibraries *lib, CudaApi *api);
 
-/* libnvrtc alone: the newest that is of CUDA most_major or older; what is found instead is said in err. */
+/* Loads libnvrtc alone: the newest one of CUDA most_major or older. On failure err says which versions were
+ * found instead. */
 enum { NVRTC_ANY = INT32_MAX };
 
 TgStatus nvrtc_load(const TgOs *os, TgError *err, int most_major, void **lib, CudaApi *api);
 void cuda_unload(const TgOs *os, CudaLibraries *lib);
 
 /* ---- the device */
-/* Pinned memory through which copies go to and from the host, a piece at a time. */
+/* Pinned host memory through which copies to and from the device pass, one piece at a time. */
 enum { STAGES = 4, STAGE_BYTES = 4 << 20 };
 
 typedef struct Stage {
   void *host;
-  CUevent done; /* what was put into a stream with it */
+  CUevent done; /* reached when the copy that uses this piece is done */
   bool busy;
 } Stage;
 
 typedef struct CudaMemory {
-  Blocks blocks; /* its numbers count what was put into the stream of launches */
+  Blocks blocks; /* `given` and `done` count the things put into the COMPUTE stream */
   Stage stage[STAGES];
   int next_stage;
-  bool poisons; /* what is freed is overwritten */
+  bool poisons; /* freed memory is overwritten */
 } CudaMemory;
 
-enum { EXCHANGES, COPIES, COMPUTE, STREAMS }; /* in the order in which they are waited for */
+/* The streams of a device, in the order in which cuda_sync waits for them. */
+enum { EXCHANGES, COPIES, COMPUTE, STREAMS };
 
 typedef struct Cuda {
   CudaApi api;
   CudaLibraries lib;
   CUdevice device;
   CUcontext context;
-  CUstream stream[STREAMS]; /* EXCHANGES: NULL until there are any */
-  CUevent gate;             /* by which one of the streams waits for the other */
+  CUstream stream[STREAMS]; /* EXCHANGES: NULL until there is an exchange */
+  CUevent gate;             /* with it one stream waits for another */
   bool retained, emulated;
-  char arch[32], compiler[32]; /* "sm_90" or "compute_90": what NVRTC is asked for; its version */
+  /* arch: the architecture that NVRTC compiles for, "sm_90" or "compute_90". compiler: version of NVRTC. */
+  char arch[32], compiler[32];
   KernelTable kernels;
   CudaMemory memory;
-  char last[96]; /* the kernel that was launched last, and how many since the device was waited for */
+  /* last: the kernel that was launched last. nlaunched: launches since the last wait for the device. */
+  char last[96];
   uint64_t nlaunched;
-  uint64_t peers; /* bits of the devices whose memory this one may read */
+  uint64_t peers; /* bit i: this device can read the memory of GPU i */
   char text[256];
 } Cuda;
 
-/* TG_OK, or d's error with what was done and the driver's words. */
+/* Returns TG_OK if r is a success. Otherwise sets the error of d to `what` and the driver's message. */
 TgStatus cuda_check(Device *d, CUresult r, const char *what);
 TgStatus cuda_sync(Device *d);
 
@@ -128,7 +132,7 @@ TgStatus cuda_clear(Device *d, void *dst, size_t nbytes);
 TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes);
 TgStatus cuda_copy_to(Device *d, const void *src, Device *to, void *dst, size_t nbytes, CUstream stream);
 bool cuda_reads_peer(Device *d, Device *from);
-/* What is given to `later` from now on comes after what `first` was given. */
+/* Makes everything that is put into `later` from now on wait for everything that was put into `first`. */
 TgStatus cuda_ordered(Device *d, CUstream first, CUstream later);
 void cuda_memory_end(Device *d);
 #endif

@@ -1,5 +1,5 @@
-/* cuda_load.c: NVIDIA's libraries, found when the device is opened. In: nothing but their names. Out: the
- * table of calls (cuda_api.def), or what is missing. */
+/* cuda_load.c: finds NVIDIA's libraries when the device is opened. In: nothing but their names. Out: the
+ * table of calls (cuda_api.def), or an error that says what is missing. */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
 #include "runtime/emulators.h"
@@ -37,10 +37,12 @@ static TgStatus calls_found(const TgOs *os, TgError *err, int library, const cha
 typedef struct Found {
   void *lib;
   int major, minor;
-  char versions[120]; /* of those that the driver does not take, for who finds no other */
+  /* versions that the driver does not accept, for the error if no other is found */
+  char versions[120];
 } Found;
 
-/* Keeps a library whose code the driver takes: of its own major version, or of an older one. */
+/* Keeps a library whose code the driver accepts: one of the driver's own major version or older. Closes any
+ * other. */
 static bool is_taken(const TgOs *os, void *lib, int most_major, Found *f) {
   nvrtcResult (*version)(int *, int *);
   void *symbol = lib ? os->library_symbol(lib, "nvrtcVersion") : NULL;
@@ -57,8 +59,8 @@ static bool is_taken(const TgOs *os, void *lib, int most_major, Found *f) {
   return false;
 }
 
-/* Where the toolkit, or the wheel that is unpacked like it, puts its libraries; the loader's own path first.
- * The newest one that the driver takes. */
+/* Finds the newest libnvrtc that the driver accepts: first on the loader's own path, then in the folders of
+ * the toolkit, or of the wheel that is unpacked like it. */
 static void nvrtc_find(const TgOs *os, int most_major, Found *f) {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
   static const char *const below[] = {"lib64", "lib"};
@@ -72,7 +74,7 @@ static void nvrtc_find(const TgOs *os, int most_major, Found *f) {
       if (is_taken(os, os->library_open(path), most_major, f)) return;
     }
   }
-  for (int version = 149; version >= 112; version--) { /* of a toolkit, in tenths */
+  for (int version = 149; version >= 112; version--) { /* 10 times the toolkit's version */
     snprintf(path, sizeof path, "/usr/local/cuda-%d.%d/lib%s/libnvrtc.so", version / 10, version % 10,
              version < 130 ? "64" : "");
     if (is_taken(os, os->library_open(path), most_major, f)) return;

@@ -1,9 +1,9 @@
-/* cuda_memory.c: memory of a CUDA device, and copies to and from it. In: sizes and addresses. Out: blocks, of
- * which the freed ones are kept for the next that is asked for, and copies that the host need not wait for.
- * A block that is freed may still be in use by what the device was given: that is given in order to one
- * stream, so who gets the block next comes after. Copies from the host go through a ring of pinned memory,
- * and, into a block that nothing given since has touched, by a stream of their own: they overlap with the
- * kernels. */
+/* cuda_memory.c: memory of a CUDA device, and copies to and from it. In: sizes and addresses. Out: blocks,
+ * and copies that the host need not wait for. Freed blocks are kept for the next allocation. Such a block may
+ * still be in use by work that the device was given. That is safe, because all work is put into one stream in
+ * order, so the next user of the block comes later. Copies from the host pass through a ring of pinned
+ * memory. If nothing given since the allocation has touched the block, they use a stream of their own and
+ * overlap with the kernels. */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
 #include <string.h>
@@ -39,8 +39,8 @@ TgStatus cuda_alloc(Device *d, size_t nbytes, void **out) {
   return st ? st : blocks_alloc(d, &p->memory.blocks, nbytes, out);
 }
 
-/* Where the next who asks gets the block at once, an emulated GPU overwrites it before: after all that uses
- * it, as it was given earlier. */
+/* An emulated GPU overwrites a freed block, if blocks are reused at once. This happens after all work that
+ * uses the block, because that work was given earlier. */
 void cuda_free(Device *d, void *at, size_t nbytes) {
   enum { POISON = 0xff };
 
@@ -87,7 +87,7 @@ void cuda_memory_end(Device *d) {
 }
 
 /* ---- copies */
-/* The next piece of pinned memory, free to be used. */
+/* Returns the next piece of pinned memory, after waiting until it is no longer in use. */
 static TgStatus stage_next(Device *d, Stage **out) {
   Cuda *p = d->priv;
   Stage *s = *out = &p->memory.stage[p->memory.next_stage];
@@ -117,7 +117,8 @@ TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes) {
   CudaMemory *m = &p->memory;
   if (!nbytes) return TG_OK;
   const Block *b = blocks_find(&m->blocks, dst);
-  bool apart = b && b->given_at == m->blocks.given; /* nothing given since may use it */
+  /* nothing given since the allocation can use the block */
+  bool apart = b && b->given_at == m->blocks.given;
   CUstream stream = apart ? p->stream[COPIES] : p->stream[COMPUTE];
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy to the device");
   if (!st && apart && b->freed_at > m->blocks.done) st = cuda_ordered(d, p->stream[COMPUTE], stream);
@@ -134,8 +135,8 @@ TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes) {
   return st;
 }
 
-/* While the host takes one piece the device brings the next. When it has the last one, all that was given
- * before is done; nothing is waited for where there is nothing to bring. */
+/* While the host copies one piece to dst, the device brings the next. When the last piece is there,
+ * everything given before is done. If there are no bytes to copy, nothing is waited for. */
 TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes) {
   Cuda *p = d->priv;
   if (!nbytes) return TG_OK;
@@ -191,7 +192,8 @@ bool cuda_reads_peer(Device *d, Device *from) {
   return p->device == q->device || (!p->api.peer_can(&can, p->device, q->device) && can);
 }
 
-/* A GPU that may read the other's memory does so; else the driver takes the copy through the host. */
+/* Prepares a copy between two devices. A GPU that can read the other's memory is allowed to; otherwise the
+ * driver makes the copy pass through the host. */
 static TgStatus peer_met(Device *d, Device *other) {
   Cuda *p = d->priv, *q = other->priv;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy between devices");

@@ -1,7 +1,7 @@
-/* elf.c: an ELF64 relocatable object of this processor -> executable memory. Written, relocated, then made
- * read + execute; never both. Every offset in the object is checked against its size, so a damaged object is
- * an error and nothing else. Who asks for them gets variables as well, on pages of their own behind the code.
- */
+/* elf.c: an ELF64 relocatable object of this processor -> executable memory. The memory is written,
+ * relocated, then made read + execute; it is never writable and executable at once. Every offset in the
+ * object is checked against its size, so a damaged object is an error and nothing worse. On request variables
+ * are loaded too, on pages of their own behind the code. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "runtime/elf_private.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What compilers call on their own. Each gets a 16-byte stub in the image: a jump, then the address that it
- * goes to. */
+/* The functions that compilers call on their own. Each has a stub of 16 bytes in the image: a jump, then the
+ * address that it jumps to. */
 static void *libc_memset(void *p, int c, size_t n) { return memset(p, c, n); }
 
 static void *libc_memcpy(void *p, const void *q, size_t n) { return memcpy(p, q, n); }
@@ -36,11 +36,11 @@ static const ElfExtern externs[] = {{"memset", (AnyFn)libc_memset},
 
 enum { STUB_BYTES = 16, STUB_ADDR = 8, MAX_SECTIONS = 4096 };
 
-/* Of the processor that this runs on; NULL: objects for it cannot be loaded here. */
+/* Returns the machine of the processor that this runs on. NULL: its objects cannot be loaded here. */
 static const ElfMachine *machine_here(void) {
 #if defined __x86_64__
   return &elf_x86_64;
-#elif defined __aarch64__ && !defined __MACH__ /* which takes Mach-O */
+#elif defined __aarch64__ && !defined __MACH__ /* macOS uses Mach-O objects */
   return &elf_arm64;
 #else
   return NULL;
@@ -58,10 +58,10 @@ typedef struct Elf {
   const ElfWants *wants;
 } Elf;
 
-/* Where the parts of the image are: the stubs, code and constants, then from `data` on, a multiple of the
- * page, the variables, and the caller's room behind them. */
+/* The places of the image's parts: first the stubs, code and constants; from `data` on, which is a multiple
+ * of the page size, the variables; from `room` on the caller's room. */
 typedef struct Layout {
-  uint64_t *off; /* of each section; UINT64_MAX: not loaded */
+  uint64_t *off; /* offset of each section; UINT64_MAX: not loaded */
   uint64_t data, room, total;
 } Layout;
 
@@ -69,7 +69,7 @@ static const ElfWants no_wants;
 
 static size_t nextern(const Elf *e) { return e->wants->nextern + TG_COUNT(externs); }
 
-static const ElfExtern *extern_at(const Elf *e, size_t i) { /* the caller's come first */
+static const ElfExtern *extern_at(const Elf *e, size_t i) { /* the caller's functions come first */
   return i < e->wants->nextern ? &e->wants->externs[i] : &externs[i - e->wants->nextern];
 }
 
@@ -94,13 +94,13 @@ static bool str_is(const Elf *e, uint64_t off, const char *text) {
   return off < e->str_bytes && n <= e->str_bytes - off && !memcmp(e->at + e->strtab + off, text, n);
 }
 
-/* The text of a name, or "" where it has no end. */
+/* Returns the text of a name, or "" if the name has no end. */
 static const char *str_at(const Elf *e, uint64_t off) {
   const char *text = (const char *)e->at + e->strtab + off;
   return off < e->str_bytes && memchr(text, 0, e->str_bytes - off) ? text : "";
 }
 
-/* NULL: fine; else what is wrong */
+/* Opens an object. Returns NULL, or what is wrong with it. */
 static const char *elf_open(Elf *e, const void *obj, size_t nbytes, const ElfWants *wants) {
   *e = (Elf){.machine = machine_here(), .at = obj, .nbytes = nbytes, .wants = wants ? wants : &no_wants};
   if (!e->machine) return "no relocations are known for this processor";
@@ -141,7 +141,7 @@ static bool is_variable(const Elf64_Shdr *s) {
 
 enum { IMAGE_MOST = 1 << 30 };
 
-/* Places the sections with variables, or those without. */
+/* Places the sections with variables, or all other sections. */
 static const char *layout_part(const Elf *e, bool variables, uint64_t apart, Layout *l) {
   Elf64_Shdr s;
   for (unsigned i = 0; i < e->h.e_shnum; i++) {
@@ -162,8 +162,8 @@ static uint64_t whole_pages(uint64_t nbytes) {
   return (nbytes + page - 1) & ~(page - 1);
 }
 
-/* Place of each kept section in the image. The same for the same object and wishes, so symbols need no table.
- */
+/* Sets the place of each loaded section in the image. The same object and options always give the same
+ * layout, so no table of symbols has to be kept. */
 static const char *layout(const Elf *e, Layout *l) {
   for (unsigned i = 0; i < e->h.e_shnum; i++)
     l->off[i] = UINT64_MAX;
@@ -178,7 +178,8 @@ static const char *layout(const Elf *e, Layout *l) {
   return NULL;
 }
 
-/* Where a relocation's symbol is: in the image, or a stub (got: its address) of one of externs. */
+/* Finds the address of a relocation's symbol: in the image, in the caller's room, or the stub of a function
+ * of externs (got: the address in that stub). */
 static const char *symbol_address(const Elf *e, const Layout *l, const uint8_t *image, const Elf64_Sym *s,
                                   bool got, uint64_t *addr) {
   if (s->st_shndx != SHN_UNDEF) {
@@ -201,7 +202,7 @@ static const char *symbol_address(const Elf *e, const Layout *l, const uint8_t *
   return NULL;
 }
 
-enum { RELOCATES_NOTHING = 0 }; /* on all machines */
+enum { RELOCATES_NOTHING = 0 }; /* the same number on all machines */
 
 static const char *relocate(const Elf *e, const Layout *l, uint8_t *image, unsigned index) {
   Elf64_Shdr rs, to;
@@ -230,7 +231,7 @@ static const char *relocate(const Elf *e, const Layout *l, uint8_t *image, unsig
   return NULL;
 }
 
-/* The stubs, then the bytes of the sections, then what refers from one to another. */
+/* Writes the stubs, then the bytes of the sections, then applies the relocations. */
 static const char *image_fill(const Elf *e, const Layout *l, uint8_t *image) {
   Elf64_Shdr s;
   const char *bad = NULL;
@@ -246,7 +247,7 @@ static const char *image_fill(const Elf *e, const Layout *l, uint8_t *image) {
   return bad;
 }
 
-/* Written while it can be written, then made executable for good: never both. */
+/* The memory is first writable and then executable for good, never both. */
 TgStatus elf_load_with(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes,
                        const ElfWants *wants, Image *out) {
   *out = (Image){0};
@@ -271,8 +272,8 @@ TgStatus elf_load_with(TgMem *mem, const TgOs *os, TgError *err, const void *obj
       im = p;
   }
   if (!bad) bad = image_fill(&e, &l, im);
-  if (!bad)
-    __builtin___clear_cache((char *)im, (char *)im + mapped); /* of instructions, where it has its own */
+  if (!bad) /* for processors with a separate cache of instructions */
+    __builtin___clear_cache((char *)im, (char *)im + mapped);
   if (!bad && os->mprotect(im, e.wants->variables ? l.data : mapped, PROT_READ | PROT_EXEC)) {
     bad = "cannot make memory executable";
     st = TG_ERR_DEVICE;

@@ -1,5 +1,5 @@
-/* elf_arm64.c: the relocations of 64-bit Arm that compilers write for position-independent code. An
- * instruction holds a part of the value in a field of its own; what is in that field is replaced. */
+/* elf_arm64.c: the relocations of 64-bit Arm that compilers use in position-independent code. An instruction
+ * holds a part of the value in a bit field; the relocation replaces that field. */
 #include "runtime/elf_private.h"
 #include <string.h>
 
@@ -24,7 +24,8 @@ enum {
   R_LD64_GOT_LO12_NC = 312
 };
 
-enum { PAGE_BITS = 12 }; /* of the pages that ADRP counts, whatever those of the system are */
+/* size of the pages that ADRP counts, which need not be the system's pages */
+enum { PAGE_BITS = 12 };
 
 static bool describe(uint32_t type, ElfPlace *out) {
   *out = (ElfPlace){.width = type == R_ABS64 || type == R_PREL64 ? 8 : 4};
@@ -71,21 +72,21 @@ static const char *data_put(uint8_t *place, int64_t v, size_t width) {
   return NULL;
 }
 
-/* A distance in units of 1 << shift bytes, in one field. */
+/* Writes a distance, in units of 1 << shift bytes, into one field. */
 static const char *distance_put(uint8_t *place, int64_t v, int shift, int from, int bits) {
   if (v & (((int64_t)1 << shift) - 1)) return "relocation between instructions";
   if (!in_bits(v, bits + shift)) return "relocation out of reach";
   return field_put(place, from, bits, (uint64_t)v >> shift);
 }
 
-/* ADR and ADRP: the two lowest bits stand apart. */
+/* Writes the value of an ADR or ADRP, whose two lowest bits are in a separate field. */
 static const char *adr_put(uint8_t *place, int64_t v) {
   if (!in_bits(v, 21)) return "relocation out of reach";
   field_put(place, 29, 2, (uint64_t)v);
   return field_put(place, 5, 19, (uint64_t)v >> 2);
 }
 
-/* The place within its page, in units of what is loaded or stored. */
+/* Writes the offset within a page, in units of the size that is loaded or stored. */
 static const char *low_put(uint8_t *place, uint64_t value, int shift) {
   uint64_t low = value & ((1u << PAGE_BITS) - 1);
   if (low & ((1u << shift) - 1)) return "relocation of unaligned data";

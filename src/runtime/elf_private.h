@@ -1,5 +1,6 @@
-/* elf_private.h: private to elf.c and elf_*.c. The parts of the ELF64 format that the loader reads, which not
- * every system has a header for, by the format's own names; and what differs between processors. */
+/* elf_private.h: private to elf.c and elf_*.c. The parts of the ELF64 format that the loader reads, under the
+ * format's own names, because not every system has a header for them; and the interface to what differs
+ * between processors. */
 #ifndef TG_ELF_PRIVATE_H
 #define TG_ELF_PRIVATE_H
 #include "base/base.h"
@@ -48,8 +49,8 @@ enum { SHN_UNDEF = 0, STT_OBJECT = 1, STT_FUNC = 2 };
 #define ELF64_R_TYPE(info)  ((uint32_t)(info))
 #define ELF64_ST_TYPE(info) ((info)&15)
 
-/* What a kind of relocation touches: so many bytes; through_table: it wants the place where a symbol's
- * address stands, not the symbol. */
+/* What a kind of relocation changes. width: bytes. through_table: its value is the address of a table entry
+ * that holds the symbol's address, not the symbol's address. */
 typedef struct ElfPlace {
   size_t width;
   bool through_table;
@@ -59,8 +60,8 @@ typedef struct ElfMachine {
   uint16_t number; /* e_machine */
   const char *name;
   uint8_t jump[8];                                /* code that jumps to the address right behind it */
-  bool (*describe)(uint32_t type, ElfPlace *out); /* false: unknown */
-  /* value: symbol + addend. NULL: written; else what is wrong. */
+  bool (*describe)(uint32_t type, ElfPlace *out); /* false: unknown type */
+  /* Writes the relocated value. value: symbol + addend. Returns NULL, or what is wrong. */
   const char *(*write)(uint8_t *place, uint32_t type, uint64_t value);
 } ElfMachine;
 

@@ -1,4 +1,4 @@
-/* elf_x86_64.c: the relocations of x86-64 that compilers write for position-independent code. */
+/* elf_x86_64.c: the relocations of x86-64 that compilers use in position-independent code. */
 #include "runtime/elf_private.h"
 #include <string.h>
 

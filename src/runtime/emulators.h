@@ -1,5 +1,5 @@
-/* emulators.h: drivers that emulate their GPUs (TG_EMU=1), and what else `tg` alone has, where they are linked. `tg`
- * and the tests have those of emu/; the library that is installed has none. */
+/* emulators.h: drivers that emulate their GPUs (TG_EMU=1), and other code that only `tg` needs. `tg` and the
+ * tests are linked with those of emu/; the installed library has none. */
 #ifndef TG_EMULATORS_H
 #define TG_EMULATORS_H
 #include "base/base.h"
@@ -13,16 +13,17 @@ struct NcclApi;
 typedef struct Emulators {
   TgStatus (*cuda_open)(const TgEnv *env, TgError *err, struct CudaApi *api);
   void (*cuda_close)(void);
-  const char *(*cuda_ident)(void); /* what an object depends on besides its text; valid until the next call */
+  /* what an object depends on besides its text; valid until the next call */
+  const char *(*cuda_ident)(void);
   TgStatus (*metal_open)(const TgEnv *env, TgError *err, struct MetalApi *api);
   void (*metal_close)(void);
   const struct NcclApi *nccl;
-  /* the scheduler's state from its text (emu/stages.h): what `tg opt --from` needs, and programs do not */
+  /* Reads the scheduler's state from its text (emu/stages.h). `tg opt --from` needs this, programs do not. */
   bool (*stages_read)(struct Sched *s, const char *text, const char *before);
-  /* .. and the state of code generation (emu/kernel_text.h) */
+  /* Reads the state of code generation from its text (emu/kernel_text.h). */
   bool (*kernel_read)(struct Kernel *k, const char *text, bool opts);
 } Emulators;
 
-/* NULL: none are linked. Defined in emu/table.c, and in emu/none.c for the library alone. */
+/* Returns NULL if none are linked. Defined in emu/table.c, and for the library alone in emu/none.c. */
 const Emulators *emulators(void);
 #endif

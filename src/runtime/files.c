@@ -1,5 +1,5 @@
-/* files.c: the device DISK: files as memory that nothing computes on. In: buffers whose memory is a mapping
- * (base/file_map.c). Out: their bytes, to and from other devices. */
+/* files.c: the device DISK, whose memory is files. Nothing is computed on it. In: buffers whose memory is a
+ * mapping of a file (base/file_map.c). Out: their bytes, copied to and from other devices. */
 #include "runtime/cpu.h"
 #include <string.h>
 

@@ -1,8 +1,9 @@
-/* host.c: buffers in host memory, shared by CPU, INTERP and NULL. 64-byte aligned, with a header just below.
- * Large ones that were freed are kept, by size, for the next that is asked for: memory fresh from the system
- * costs a page fault for each 4 KB, more than most kernels take to write it. What a buffer holds at first is
- * not said: kernels write all that is read. Where graphs are checked (TG_SPEC) it is a pattern, so that a
- * read of what nothing wrote shows. Also here: events and graphs of devices that have no queue. */
+/* host.c: buffers in host memory, used by CPU, INTERP and NULL. They are 64-byte aligned, with a header just
+ * below. Large freed buffers are kept by size for the next allocation, because fresh memory from the system
+ * costs a page fault for each 4 KB, which takes longer than most kernels take to write it. The first content
+ * of a buffer is undefined; kernels write everything that is read. If graphs are checked (TG_SPEC), it is a
+ * pattern, so that a read of memory that nothing wrote is noticed. This file also has the events and graphs
+ * of devices without a queue. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -10,20 +11,21 @@
 
 enum {
   ALIGN = 64,
-  KEPT_FROM = 64 << 10, /* bytes: smaller ones come from malloc, which keeps its own */
-  LARGE_PAGE = 2 << 20, /* bytes, on x86-64 and arm64 with pages of 4 KB */
+  /* bytes; smaller buffers come from malloc, which keeps freed memory itself */
+  KEPT_FROM = 64 << 10,
+  LARGE_PAGE = 2 << 20, /* bytes, on x86-64 and on arm64 with pages of 4 KB */
   SHIFT = 17 * ALIGN,
   SHIFTS = 16,
-  STEPS = 8, /* sizes are rounded up to one of so many between two powers of two */
+  STEPS = 8, /* sizes between two powers of two */
   UNWRITTEN = 0xa5
 };
 
-static const uint64_t ALWAYS_KEPT = 64 << 20; /* bytes kept besides as many as are in use */
+static const uint64_t ALWAYS_KEPT = 64 << 20; /* may be kept in addition to as many bytes as are in use */
 
 typedef struct HostBlock {
   void *raw;
   size_t room;
-  struct HostBlock *next; /* of the kept ones of its size */
+  struct HostBlock *next; /* next kept block of this size */
 } HostBlock;
 
 _Static_assert(sizeof(HostBlock) <= ALIGN, "the header fits before an aligned buffer");
@@ -36,7 +38,7 @@ static size_t rounded(size_t nbytes) {
   return nbytes < KEPT_FROM ? nbytes : (nbytes + step - 1) / step * step;
 }
 
-/* One list for each rounded size: power of two, and step. */
+/* Returns the list of the kept blocks of a rounded size. There is one for each power of two and step. */
 static HostBlock **list_of(Device *d, size_t room) {
   int power = 63 - __builtin_clzll(room);
   size_t step = ((size_t)1 << power) / STEPS;
@@ -54,11 +56,11 @@ void host_trim(Device *d) {
   d->bytes_kept = 0;
 }
 
-/* A weight of 9 MB is 2,300 pages of 4 KB: each is looked up and found anew by what reads ahead, and its
- * first write is a fault. So a large block begins where a large page does, unless the host has an
- * allocator of its own: that one is asked for what is needed, and pages that lie whole in it are large.
- * Buffers at the same place of their pages would meet in the same lines of a cache: each begins some lines
- * further than the one before. */
+/* A weight of 9 MB has 2,300 pages of 4 KB. Each page is looked up and has to be found anew by the hardware
+ * prefetcher, and its first write is a fault. So a large block begins at the start of a large page. If the
+ * host has its own allocator, only the needed bytes are requested from it, and the large pages that lie
+ * wholly inside are used. Buffers at the same offset in their pages would compete for the same cache lines,
+ * so each begins some lines further than the one before. */
 static HostBlock *block_new(Device *d, size_t room) {
   bool large = room >= LARGE_PAGE && (d->backend->has & HAS_RUN);
   size_t align = large && !(d->mem && d->mem->allocate) ? LARGE_PAGE : ALIGN;
@@ -136,7 +138,7 @@ TgStatus host_memory(Device *d, uint64_t *unused, uint64_t *total) {
   return TG_OK;
 }
 
-/* ---- order and time of a device that has done each thing when the call returns */
+/* ---- order and time of a device that has finished each thing when the call returns */
 struct Event {
   double at_s;
 };
@@ -156,11 +158,11 @@ double host_event_us(Device *d, Event *from, Event *to) { return (void)d, (to->a
 
 void host_event_free(Device *d, Event *e) { mem_free(d->mem, e); }
 
-/* ---- graphs: the launches, with arguments of their own */
+/* ---- graphs: copies of launches and of their arguments */
 struct LaunchGraph {
   int n;
   Launch *launch;
-  void **bufs; /* of all launches, one after another */
+  void **bufs; /* arguments of all launches, one launch after another */
   int64_t *vars;
 };
 

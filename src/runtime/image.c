@@ -1,7 +1,7 @@
-/* image.c: a compiled object -> functions that can be called. Our own loader (elf.c) takes it where it knows
- * the relocations of this processor. Elsewhere, and where TG_LOADER=library asks for it, the compiler links
- * the object to a shared library, which the system loads. The library has no name that anybody could load it
- * by again: its file is gone before it is used. */
+/* image.c: a compiled object -> functions that can be called. Our own loader (elf.c) is used if it knows the
+ * relocations of this processor. Otherwise, or if TG_LOADER=library requests it, the compiler links the
+ * object into a shared library, which the system loads. The library's file is removed before the library is
+ * used, so nobody else can load it. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -12,7 +12,7 @@
 
 enum { PATH_ROOM = 512 };
 
-/* A folder of this user alone, and the two files that are in it for a while. */
+/* A folder that only this user can access, and the two files that are in it for a short time. */
 typedef struct Folder {
   char path[PATH_ROOM], object[PATH_ROOM + 8], library[PATH_ROOM + 8];
 } Folder;

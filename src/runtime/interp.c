@@ -1,12 +1,12 @@
-/* interp.c: the reference device. Runs linear UOps one scalar at a time with scalar_eval, and checks every
- * load and store against the size of its buffer. Shares nothing with the renderers, so that it can judge
+/* interp.c: the reference device. It runs linear UOps one scalar at a time with scalar_eval, and checks every
+ * load and store against the size of its buffer. It shares no code with the renderers, so that it can judge
  * them.
  *
- * INTERP takes kernels as plain loops. INTERP:C, INTERP:AMX, INTERP:DOT, INTERP:C99, INTERP:CUDA and INTERP:METAL take
- * what codegen makes for those targets: vectors, tiles, grids. The threads of a block run one after another
- * from barrier to barrier, or to a shuffle, where they hand each other values; two of them that touch a cell
- * between the same barriers, one writing, are a race and an error, as are blocks that meet in a cell, threads
- * that stop at different places, and reads of local memory never written. */
+ * INTERP takes kernels as plain loops. INTERP:C, INTERP:AMX, INTERP:DOT, INTERP:C99, INTERP:CUDA and
+ * INTERP:METAL take what codegen makes for those targets: vectors, tiles, grids. The threads of a block run
+ * one after another, each up to a barrier or to an operation that exchanges values between threads. These are
+ * errors: two threads that access a cell between the same barriers, if one of them writes; two blocks that do
+ * so at any time; threads that stop at different places; a read of local memory that was never written. */
 #include "runtime/interp.h"
 #include "uop/matrix.h"
 #include <stdio.h>
@@ -31,7 +31,8 @@ static Scalar bitcast(DType to, DType from, Scalar v) {
   return element_read(to, b.bytes, 0);
 }
 
-/* Who touched a cell last in this launch: block + 1 (0: no one), barriers passed, thread (-1: several). */
+/* The last access to a cell in this launch. block: block + 1 (0: no access). epoch: number of barriers
+ * passed. thread: -1 if there were several. */
 typedef struct Touch {
   int32_t block, epoch, thread;
 } Touch;
@@ -40,18 +41,18 @@ typedef struct Cell {
   Touch written, read;
 } Cell;
 
-/* at: thread and block indices */
+/* at: the indices of the thread, then those of the block */
 typedef struct Run {
   Device *d;
   const Program *p;
   void **mem;
   Cell **cells;
   const int64_t *vars;
-  int global[3]; /* blocks of this launch */
+  int global[3]; /* number of blocks of this launch */
   int block, epoch, at[6];
 } Run;
 
-/* pc: where it goes on; past p->n: it is done */
+/* pc: where the thread continues; greater than p->n if it is done */
 typedef struct Thread {
   Scalar *s;
   int pc, id;
@@ -65,7 +66,9 @@ static TgStatus access_fails(const Run *r, const Ins *in, int64_t at, const char
                    m->slot < 0 ? in->mem : m->slot, (long long)m->nelem, why);
 }
 
-static bool meets(const Touch *t, const Run *r, int thread) { /* another thread, and no barrier between */
+/* Whether a touch and an access by `thread` race: another thread touched the cell, with no barrier in
+ * between. */
+static bool meets(const Touch *t, const Run *r, int thread) {
   return t->block && (t->block != r->block + 1 || (t->epoch == r->epoch && t->thread != thread));
 }
 
@@ -112,7 +115,7 @@ static TgStatus run_access(Run *r, const Ins *in, Scalar *s, int thread) {
   return TG_OK;
 }
 
-/* Whether operand i of a block of sums has an element there. */
+/* Whether `at` is an element of the memory of operand i of a block of sums. */
 static bool block_at(const Run *r, const Ins *in, int i, int64_t at) {
   return at >= 0 && at < r->p->mem[in->src[BLOCK_MEMORY + i]].nelem;
 }
@@ -122,7 +125,7 @@ static Scalar block_read(const Run *r, const Ins *in, int i, int64_t at) {
   return element_read(r->p->mem[m].dtype, r->mem[m], at);
 }
 
-/* c = a b, each product exact, each sum rounded once (matrix.h says where elements are). */
+/* c = a b. Each product is exact, each sum is rounded once. matrix.h defines where the elements are. */
 static TgStatus block_of_sums(Run *r, const Ins *in, const Scalar *s) {
   const MatrixShape *shape = &matrix_shapes[in->value.i];
   const int *n = in->src + BLOCK_ROWS;
@@ -158,7 +161,7 @@ static TgStatus block_of_sums(Run *r, const Ins *in, const Scalar *s) {
   return TG_OK;
 }
 
-/* What a thread has of a step of four warps: of each of its results. */
+/* Computes a thread's results of a matrix step of four warps whose operands are in shared memory. */
 static TgStatus step_in_shared(Run *r, const Ins *in, const Thread *t) {
   enum { DEEPEST = 16 };
 
@@ -186,8 +189,7 @@ static TgStatus step_in_shared(Run *r, const Ins *in, const Thread *t) {
   return st;
 }
 
-/* Runs a thread to its next barrier or shuffle, or to its end. */
-/* Each byte of a word by the low half of it. */
+/* Replaces each byte of a word by the element of the table that the byte's lower half selects. */
 static int32_t looked_up(const uint8_t *table, uint32_t word) {
   uint32_t to = 0;
   for (int i = 0; i < 32; i += 8)
@@ -201,6 +203,7 @@ static bool any_lane(const Scalar *s, int lanes) {
   return false;
 }
 
+/* Runs a thread to its next barrier or exchange of values, or to its end. */
 static TgStatus run_thread(Run *r, Thread *t, int tid) {
   const Program *p = r->p;
   Scalar *s = t->s;
@@ -295,7 +298,7 @@ static void indices(int flat, const int *size, int *at) {
   at[2] = flat / size[0] / size[1];
 }
 
-/* All threads have come to a shuffle: each gets what its partner has. It orders no memory. */
+/* Called when all threads are at a shuffle: each gets its partner's value. Does not order memory accesses. */
 static TgStatus shuffle(Run *r, const Ins *in, Thread *threads, int n) {
   for (int i = 0; i < n; i++) {
     int from = i ^ (int)in->value.i;
@@ -307,10 +310,10 @@ static TgStatus shuffle(Run *r, const Ins *in, Thread *threads, int n) {
   return TG_OK;
 }
 
-/* A warp's fragments, as its threads hold them. */
+/* A warp's fragments, in the slots of its threads. */
 typedef struct Fragments {
   const Ins *in;
-  Thread *thread; /* the first of the warp */
+  Thread *thread; /* the first thread of the warp */
 } Fragments;
 
 static Scalar *fragment_at(void *ctx, MatrixRole role, int thread, int element) {
@@ -329,10 +332,10 @@ static TgStatus whole_warps(Run *r, int n) {
                    n);
 }
 
-/* Rows that threads hold become fragments: warp by warp. */
+/* Turns the rows that threads hold into fragments, warp by warp. */
 static TgStatus rows_distributed(Run *r, const Ins *in, Thread *threads, int n) {
   TgStatus st = whole_warps(r, n);
-  int word = MATRIX_WORD_BYTES / (int)dtype_size((DType)in->dtype); /* elements of one */
+  int word = MATRIX_WORD_BYTES / (int)dtype_size((DType)in->dtype); /* elements of a word */
   for (int i = 0; i < n && !st; i++)
     for (int e = 0; e < in->lanes; e++) {
       int t = i % MATRIX_THREADS, first = i - t + 8 * (e / word);
@@ -343,7 +346,7 @@ static TgStatus rows_distributed(Run *r, const Ins *in, Thread *threads, int n) 
   return st;
 }
 
-/* All threads have come to a step of the matrix units: warp by warp. */
+/* Called when all threads are at a step of the matrix units, which is computed warp by warp. */
 static TgStatus multiply(Run *r, const Ins *in, Thread *threads, int n) {
   TgStatus st = whole_warps(r, n);
   for (int i = 0; i < n && !st; i++)

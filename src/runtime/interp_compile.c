@@ -1,5 +1,5 @@
-/* interp_compile.c: linear UOps become what the reference device runs. In: a list. Out: instructions whose
- * operands are numbers of slots, or why INTERP does not take it. */
+/* interp_compile.c: translates linear UOps for the reference device. In: a list. Out: instructions whose
+ * operands are numbers of slots, or the reason why INTERP refuses the list. */
 #include "runtime/interp.h"
 #include "uop/matrix.h"
 #include <stdio.h>
@@ -15,12 +15,13 @@ typedef struct Flat {
 } Flat;
 
 static TgStatus refuse(Flat *f, const UOp *u, const char *why) {
-  if (f->oom) return error_no_memory(f->err, "INTERP"); /* that is why */
+  if (f->oom) return error_no_memory(f->err, "INTERP"); /* the actual reason */
   return error_set(f->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s %s x%d: %s", f->lin->name,
                    op_name((Ops)u->op), dtype_name((DType)u->dtype), u->lanes, why);
 }
 
-static int slot_of(Flat *f, const UOp *u, int need_lanes) { /* -1: not defined yet, or of other lanes */
+/* Returns the first slot of a value. -1: it is not defined before, or has another number of lanes. */
+static int slot_of(Flat *f, const UOp *u, int need_lanes) {
   uint64_t v;
   u = uop_base(u);
   if (need_lanes && u->lanes != need_lanes) return -1;
@@ -81,7 +82,8 @@ static bool in_memory(const UOp *u) {
   return u->op == OPS_WMMA && matrix_in_memory(&matrix_shapes[u->arg.i]);
 }
 
-/* A WMMA whose operands are shared memory: offsets of a and b, what is added to, then their memories. */
+/* Operands of a WMMA whose operands are in shared memory: the offsets of a and b, what is added to, the
+ * memories of a and b. */
 enum { SHARED_PARTS = 5 };
 
 static bool in_shared(const UOp *u) {
@@ -128,7 +130,7 @@ static TgStatus flatten_block_of_sums(Flat *f, const UOp *u, Ins *in) {
   return TG_OK;
 }
 
-/* Loops and conditions open a block; END and ENDIF close the innermost one. */
+/* A loop or a condition opens a block; END or ENDIF closes the innermost one. */
 static TgStatus flatten_block(Flat *f, const UOp *u, int at, Ins *in, int *open, int *depth) {
   if (u->op == OPS_RANGE || u->op == OPS_IF) {
     bool loop = u->op == OPS_RANGE;
@@ -170,7 +172,7 @@ static TgStatus flatten_alu(Flat *f, const UOp *u, Ins *in) {
   return TG_OK;
 }
 
-/* What op u does, but for the slot of its value. */
+/* Fills in what op u does, except for the slot of its value. */
 static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, int *depth) {
   switch (u->op) {
   case OPS_LOAD: return flatten_access(f, u, in);
@@ -213,7 +215,7 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
       if ((in->src[i] = slot_of(f, u->src[i], u->src[i]->lanes)) < 0)
         return refuse(f, u, "operand not defined before");
     return TG_OK;
-  case OPS_SHUFFLEVECTOR: { /* a VECTORIZE of lanes that are there */
+  case OPS_SHUFFLEVECTOR: { /* becomes a VECTORIZE of the slots of existing lanes */
     int lanes = u->src[0]->lanes, from[2] = {slot_of(f, u->src[0], 0), slot_of(f, u->src[1], lanes)};
     if (from[0] < 0 || from[1] < 0) return refuse(f, u, "operand not defined before, or of other lanes");
     in->op = OPS_VECTORIZE;
@@ -237,7 +239,7 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
   }
 }
 
-/* A value has a slot for each lane; memories and constants have theirs from where they are first met. */
+/* A value has a slot for each lane. Memories and constants get their numbers when they are first met. */
 static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth) {
   Program *p = f->p;
   Ins *in = &p->at[at];
@@ -253,7 +255,7 @@ static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth
     f->oom |= !map_put_ptr(&f->mems, u, p->nmem++);
     return TG_OK;
   }
-  if (in_memory(u)) in->op = OPS_SINK; /* its STORE makes it */
+  if (in_memory(u)) in->op = OPS_SINK; /* the STORE of this WMMA computes it */
   if (u->op == OPS_INDEX || u->op == OPS_AFTER || in->op == OPS_SINK) return TG_OK;
   if (u->op == OPS_CONST && slot_of(f, u, 0) >= 0) {
     in->op = OPS_SINK;
@@ -286,7 +288,8 @@ static TgStatus flatten(Device *d, const Linear *lin, Program **out) {
   Program *p = *out = mem_alloc(d->mem, sizeof *p);
   if (!p) return error_no_memory(d->err, "INTERP");
   arena_init(&p->arena, d->mem);
-  p->arena.first = ((size_t)lin->n + 1) * (sizeof(Ins) + 3 * sizeof(int)) + 512; /* kept, for each kernel */
+  /* The arena's first block is as large as needed, because it is kept for each kernel. */
+  p->arena.first = ((size_t)lin->n + 1) * (sizeof(Ins) + 3 * sizeof(int)) + 512;
   snprintf(p->name, sizeof p->name, "%s", lin->name);
   p->n = lin->n;
   p->nthread = TG_MAX(lin->nthread, 1);

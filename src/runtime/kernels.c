@@ -1,6 +1,6 @@
-/* kernels.c: compiled kernels. In: kernels as text. Out: what the device launches, looked up in the device,
- * then on disk; what is left is for the backend to compile. A kernel's symbol carries the hash of its key, so
- * equal names never meet. */
+/* kernels.c: compiled kernels. In: kernels as text. Out: what the device launches. Kernels are looked up in
+ * the device, then on disk; the backend compiles the rest. A kernel's symbol contains the hash of its text,
+ * so kernels of the same name do not collide. */
 #define _GNU_SOURCE
 #include "runtime/kernels.h"
 #include "base/os.h"
@@ -11,8 +11,8 @@ typedef struct Object {
   uint8_t digest[32];
   Blob bytes;
   void *module;
-  int programs; /* that run one of its kernels */
-  bool bundled; /* a bundle has it already */
+  int programs; /* number of programs that run one of its kernels */
+  bool bundled; /* it came from a bundle */
   struct Object *next;
 } Object;
 
@@ -103,7 +103,7 @@ static uint64_t key_word(const uint8_t key[32]) {
   return w;
 }
 
-/* Found or added; NULL: out of memory. */
+/* Finds or adds the kernel of these keys. Returns NULL if out of memory. */
 static Kernel *kernel_at(Device *d, KernelTable *t, const Keys *keys, const char *name) {
   const uint8_t *key = keys->key;
   uint64_t v = 0;
@@ -121,7 +121,8 @@ static Kernel *kernel_at(Device *d, KernelTable *t, const Keys *keys, const char
 }
 
 /* ---- objects */
-/* Takes the bytes. The same object is loaded once. NULL: told in d->err. */
+/* Returns the loaded object of these bytes, and takes over the bytes. Loads an object only once. NULL:
+ * failed, with d->err set. */
 static Object *object_get(Device *d, KernelTable *t, const uint8_t digest[32], Blob *bytes) {
   for (Object *o = t->objects; o; o = o->next)
     if (!memcmp(o->digest, digest, 32)) {
@@ -156,8 +157,8 @@ void kernel_left(Kernel *k) {
   if (k->object) k->object->programs--;
 }
 
-/* Kernels that no program runs, nor another kernel of their object, are forgotten: their text finds them on
- * disk again. */
+/* Forgets the kernels of a list that no program runs and whose object no program uses, and returns the list.
+ * They can be found on disk again by their text. */
 static Kernel *idle_forgotten(Device *d, Kernel *first) {
   Kernel **link = &first;
   while (*link) {
@@ -173,7 +174,7 @@ static Kernel *idle_forgotten(Device *d, Kernel *first) {
   return first;
 }
 
-/* The table without the keys of lists that are empty. */
+/* Removes the keys whose lists are empty from the table. */
 static void keys_trimmed(Device *d, KernelTable *t) {
   Map left;
   bool ok = true;
@@ -187,8 +188,8 @@ static void keys_trimmed(Device *d, KernelTable *t) {
   map_free(ok ? &old : &left);
 }
 
-/* A process that meets new shapes for ever does not keep the code of all of them. What the device was given
- * has ended before its code goes. */
+/* Frees idle objects if there are many, because a process may meet new shapes forever. Code is freed after
+ * everything that the device was given is done. */
 static void objects_trimmed(Device *d, KernelTable *t) {
   enum { MOST_IDLE = 64 };
 
@@ -219,7 +220,8 @@ static bool kernel_linked(Device *d, KernelTable *t, Kernel *k, Object *o) {
   return k->fn != NULL;
 }
 
-/* Whatever is wrong with it is no error: it is not there. */
+/* Links a kernel to an object that was found. If anything is wrong with the object, the kernel counts as not
+ * found. */
 static bool kernel_from(Device *d, KernelTable *t, Kernel *k, const uint8_t digest[32], Blob *bytes,
                         bool bundled) {
   TgError *told = d->err, ignored = {0};
@@ -230,7 +232,7 @@ static bool kernel_from(Device *d, KernelTable *t, Kernel *k, const uint8_t dige
   return o && kernel_linked(d, t, k, o);
 }
 
-/* What on disk does not load is compiled again. */
+/* An object on disk that does not load is compiled again. */
 static bool kernel_from_disk(Device *d, KernelTable *t, Kernel *k) {
   uint8_t digest[32];
   Blob bytes;
@@ -245,8 +247,8 @@ static bool kernel_from_bundle(Device *d, KernelTable *t, Kernel *k) {
          kernel_from(d, t, k, digest, &bytes, true);
 }
 
-/* Ranks compile the same kernels: the first to come makes one, the others take it from the cache on disk. Who
- * makes some waits for nobody, so no two wait for each other. */
+/* Ranks compile the same kernels: the first rank to need one makes it, the others take it from the cache on
+ * disk. A rank that makes kernels waits for no other rank, so no two ranks wait for each other. */
 static bool kernel_of_others(Device *d, KernelTable *t, Kernel *k, bool *makes) {
   enum { LOOKS_US = 2000 };
 
@@ -260,7 +262,7 @@ static bool kernel_of_others(Device *d, KernelTable *t, Kernel *k, bool *makes) 
   }
   if (claim) return false;
   *makes = true;
-  return kernel_from_disk(d, t, k); /* it was put there in between */
+  return kernel_from_disk(d, t, k); /* another rank may have just stored it */
 }
 
 void kernels_done(KernelTable *t) { cache_unclaim(t->cache); }
@@ -291,7 +293,7 @@ TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Ke
   return TG_OK;
 }
 
-/* A kernel's text with its symbol for its name, which stands before the arguments once. */
+/* Appends a kernel's text with its symbol for its name, which precedes the arguments once. */
 static void text_put(Str *out, const KernelSpec *k, const Kernel *kn) {
   const char *name = k->linear->name, *at = k->source;
   size_t n = strlen(name);
@@ -301,7 +303,8 @@ static void text_put(Str *out, const KernelSpec *k, const Kernel *kn) {
   if (!at) {
     at = k->source;
     n = 0;
-  } /* then the symbol is found missing */
+    /* the symbol will then be found missing */
+  }
   str_putn(out, k->source, (size_t)(at - k->source));
   str_put(out, n ? kn->symbol : ""), str_put(out, at + n), str_put(out, "\n");
 }

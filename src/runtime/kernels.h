@@ -1,12 +1,13 @@
-/* kernels.h: private to src/runtime. The compiled kernels of a device that compiles text. */
+/* kernels.h: private to src/runtime. The table of compiled kernels of a device that compiles text. */
 #ifndef TG_KERNELS_H
 #define TG_KERNELS_H
 #include "runtime/bundle.h"
 #include "runtime/cpu.h"
 
-/* key: of its text and all that its object depends on; any: the same, whichever compiler made it; text: of
- * the text alone, of which its symbol has a part. fn: its address, or what the driver calls it; NULL: it is
- * not compiled yet. refused: it never will be. object: where it is. programs: that run it. */
+/* key: hash of its text and of everything that its object depends on. any: the same without the compiler.
+ * text: hash of the text alone; the symbol contains a part of it. fn: its address, or the driver's handle;
+ * NULL: it is not compiled yet. refused: it never will be compiled. object: the object that contains it.
+ * programs: number of programs that run it. listed: it is in the list of kernels to compile. */
 typedef struct Kernel {
   uint8_t key[32], any[32], text[32];
   struct Object *object;
@@ -17,10 +18,11 @@ typedef struct Kernel {
   struct Kernel *next;
 } Kernel;
 
-/* What differs between devices. ident: appends what an object depends on besides the kernel's text (compiler,
- * flags, machine); any: the machine alone, or NULL. any is all that is known where there is no compiler.
- * too_long: NULL, or whether nothing compiles so long a text. find: a kernel of a module; NULL: it has none
- * of that name. in_memory: what is loaded is a text, which is not kept on disk. */
+/* The operations that differ between devices. ident: appends what an object depends on besides the kernel's
+ * text (compiler, flags, machine). any: appends the machine alone, which is all that is known if there is no
+ * compiler; may be NULL. too_long: whether the text is too long for any compiler; may be NULL. find: returns
+ * a kernel of a module, or NULL if it has none of that name. in_memory: what is loaded is a text, which is
+ * not kept on disk. */
 typedef struct KernelLoader {
   void (*ident)(Device *d, const KernelSpec *k, Str *out);
   void (*any)(Device *d, Str *out);
@@ -36,32 +38,38 @@ typedef struct KernelTable {
   Cache *cache;
   struct Object *objects;
   Map kernels; /* first 8 bytes of the key -> list of Kernel */
-  Str prelude; /* before the kernels of a text */
+  Str prelude; /* text before the kernels */
 } KernelTable;
 
-/* Opens the cache on disk too. False: out of memory. */
+/* Also opens the cache on disk. Returns false if out of memory. */
 bool kernels_open(Device *d, KernelTable *t, const KernelLoader *loader, const Renderer *r);
 void kernels_close(Device *d, KernelTable *t);
-/* A program runs k from now on, or does no more: k may be NULL. Objects whose kernels no program runs are kept
- * for those who ask again, but a few dozen at most. */
+/* Record that a program runs k from now on, or no longer does. k may be NULL. Objects whose kernels no
+ * program runs are kept for later programs, but only a few dozen of them. */
 void kernel_taken(Kernel *k);
 void kernel_left(Kernel *k);
-/* kn[i]: that of ks[i]. todo: the indices of those that are to be compiled, each kernel once. */
+/* Finds or adds the kernels ks; kn[i] becomes the kernel of ks[i]. todo: the indices of those that have to be
+ * compiled, each kernel once. */
 TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Kernel **kn, int *todo,
                       int *ntodo);
-/* What was to be compiled is, or failed: other ranks that wait for it go on. */
+/* Ends the claims of this process, so that other ranks that wait for its kernels go on. Called when the
+ * kernels of todo are compiled or have failed. */
 void kernels_done(KernelTable *t);
-/* The text of n kernels of one object: of the prelude what they use, then each by its symbol. */
+/* Appends the text of n kernels of one object: the parts of the prelude that they use, then each kernel under
+ * its symbol. */
 bool kernels_text(KernelTable *t, const KernelSpec *const *ks, Kernel *const *kn, int n, Str *out);
-/* The same of the kernels of todo, which *all lists (to be freed). False: out of memory. */
+/* Does the same for the kernels of todo, and puts them into *all, which the caller frees. Returns false if
+ * out of memory. */
 bool kernels_one_text(Device *d, KernelTable *t, const KernelSpec *ks, Kernel *const *kn, const int *todo,
                       int n, Str *out, Kernel ***all);
-/* An object that was compiled: kept on disk, loaded, and its kernels get their fn. Takes the bytes. */
+/* Takes over the bytes of an object that was compiled: keeps it on disk, loads it and sets fn of its
+ * kernels. */
 TgStatus kernels_loaded(Device *d, KernelTable *t, Blob *object, Kernel *const *kn, int n);
-/* bundle.c: a copy of the object with this kernel, for this processor; false: there is none. */
+/* bundle.c: copies the object that contains this kernel and runs on this processor. Returns false if there is
+ * none or if out of memory. */
 bool bundle_get(const Bundle *b, const uint8_t text[32], const char *symbol, TgMem *mem, uint8_t digest[32],
                 Blob *out);
-/* Adds the objects that are loaded, with the kernels in them, for a processor of these features. False: out
- * of memory. */
+/* Adds the loaded objects and the kernels in them to a bundle, for a processor with these features. Returns
+ * false if out of memory. */
 bool kernels_bundled(KernelTable *t, Bundle *b, const char *features, const char *names);
 #endif

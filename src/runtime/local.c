@@ -1,7 +1,7 @@
-/* local.c: ranks of one machine. In: the path of a file, which the first to come makes and all map. Out:
- * for each two ranks and direction a ring of bytes, and where each rank is. The file loses its name as soon
- * as all are there, so nothing stays behind, however they end; each has a mark on it that ends with its
- * process. */
+/* local.c: the transport between ranks of one machine. In: the path of a file, which the first rank creates
+ * and all ranks map. Out: a ring of bytes for each two ranks and direction, and the state of each rank. The
+ * file is unlinked as soon as all ranks are there, so nothing stays behind. Each rank holds a lock on it that
+ * ends with its process. */
 #define _GNU_SOURCE
 #include "runtime/transport.h"
 #include "base/os.h"
@@ -13,21 +13,23 @@
 
 enum { MOST_RANKS = 64, LEAST_RING = 4 << 10, MOST_RING = 1 << 20, ALL_RINGS = 16 << 20 };
 
-/* A rank's own; written by it alone but for `called`. */
+/* What a rank shares with the other ranks. Only the rank itself writes it, except for `called`. */
 typedef struct Slot {
-  _Alignas(64) _Atomic uint32_t version; /* odd: `state` is being written */
+  _Alignas(64) _Atomic uint32_t version; /* odd while `state` is being written */
   RankState state;
-  _Alignas(64) _Atomic uint32_t called; /* goes up when something was moved for it */
+  /* is incremented when another rank has moved something for this rank */
+  _Alignas(64) _Atomic uint32_t called;
   _Atomic uint32_t sleeps;
 } Slot;
 
 typedef struct Ring {
   _Alignas(64) _Atomic uint64_t written;
   _Alignas(64) _Atomic uint64_t read;
-} Ring; /* and its bytes behind it */
+} Ring; /* its bytes follow */
 
 typedef struct Shared {
-  _Atomic uint32_t size, ready; /* ranks; all are there, and the name is gone */
+  /* size: number of ranks. ready: all are there, and the file has no name any more. */
+  _Atomic uint32_t size, ready;
   Slot slot[MOST_RANKS];
 } Shared;
 
@@ -36,7 +38,7 @@ typedef struct Local {
   Shared *at;
   size_t nbytes, ring;
   int fd, rank, size;
-  uint32_t called; /* as it was before the last look */
+  uint32_t called; /* the rank's `called` before the last look */
 } Local;
 
 /* ---- rings */
@@ -58,7 +60,7 @@ static void rank_called(const Local *t, int rank) {
   if (atomic_load(&s->sleeps)) t->os->shared_wake((uint32_t *)&s->called);
 }
 
-/* n bytes at place `from` of a ring, which may be two pieces. */
+/* Copies n bytes into (out) or out of a ring, at position `from`. The bytes may be in two pieces. */
 static void ring_copy(const Local *t, Ring *r, uint64_t from, void *p, size_t n, bool out) {
   char *bytes = (char *)(r + 1);
   size_t at = (size_t)(from % t->ring), first = TG_MIN(n, t->ring - at);
@@ -95,7 +97,7 @@ static size_t local_receive(void *transport, int from, void *p, size_t n) {
   return n;
 }
 
-/* ---- where ranks are */
+/* ---- states of ranks */
 static void local_tell(void *transport, const RankState *now) {
   const Local *t = transport;
   Slot *s = &t->at->slot[t->rank];
@@ -118,8 +120,8 @@ static int local_ended(void *transport, int rank) {
   return t->os->file_mark(t->fd, rank, false) == 0;
 }
 
-/* First it looks again at once, then sleeps until it is called. Where there are more ranks than cores, what
- * is waited for runs then. */
+/* First returns at once, so that the caller looks again; later sleeps until it is called, so that another
+ * rank can run if there are more ranks than cores. */
 static void local_idle(void *transport, int times) {
   enum { SPINS = 200, SLEEP_US = 20000 };
 
@@ -152,7 +154,7 @@ static bool file_mapped(Local *t, Group *g) {
   return t->at != NULL;
 }
 
-/* The rank's place is free, and of this very group. */
+/* Takes the rank's place, if it is free and the file belongs to this group. */
 static bool place_taken(Local *t, Group *g) {
   uint32_t none = 0;
   bool same =
@@ -169,14 +171,14 @@ static bool place_taken(Local *t, Group *g) {
   return false;
 }
 
-/* The least rank that is not there, or has ended; -1: all are there. */
+/* Returns the lowest rank that has not come yet. -1: all have come. */
 static int rank_missing(Local *t) {
   for (int r = 0; r < t->size; r++)
     if (t->at->slot[r].state.phase == PHASE_ABSENT) return r;
   return -1;
 }
 
-/* The name goes when all are there: a group that comes later is another. */
+/* Waits until all ranks have come. The file is then unlinked, because a later group is another one. */
 static bool all_came(Local *t, Group *g) {
   double begin = time_now_s();
   int r;

@@ -1,15 +1,15 @@
-/* metal.c: the METAL device. In: kernels as MSL, memories, launches. Out: work for the GPU of a Mac, given to
- * one queue in order and not waited for: what goes wrong is told by the call that notices. Nothing of Apple's
- * is needed to build it: the Objective-C runtime and Metal are loaded when the device is opened
- * (metal_load.c), or emulated (TG_EMU=1, emulators.h). */
+/* metal.c: the METAL device. In: kernels as MSL, memory, launches. Out: work for the GPU of a Mac. It is put
+ * into one queue in order, and nobody waits for it: an error is reported by the call that notices it.
+ * Building needs nothing of Apple's, because the Objective-C runtime and Metal are loaded when the device is
+ * opened (metal_load.c), or emulated (TG_EMU=1, emulators.h). */
 #include "runtime/metal.h"
 #include "runtime/emulators.h"
 #include "uop/matrix.h"
 #include <stdio.h>
 #include <string.h>
 
-/* GPUs of Apple's by the words in their names: cores and GB/s of memory, which Metal does not tell. The first
- * row that fits; of each kind the smaller one that was sold. */
+/* Apple's GPUs, by words of their names: number of cores, and GB/s of memory, which Metal does not report.
+ * The first row that matches counts. Each row has the smaller GPU of those sold under that name. */
 static const struct {
   const char *family, *kind;
   int cores;
@@ -20,7 +20,7 @@ static const struct {
              {"Apple M4", "", 8, 120},
              {"Apple M", "", 7, 68}};
 
-/* The machine to plan for: the nominal one, with what the device tells. */
+/* Returns the machine to plan for: the nominal one, with the values that the device reports. */
 static Target target_of(const Metal *p, const char *name) {
   enum { MHZ = 1300, METAL_UNITS_SINCE = 7 };
 
@@ -77,7 +77,7 @@ static TgStatus gpu_opened(Device *d, Metal *p) {
   return p->event ? TG_OK : metal_failed(d, "the GPU gives no queue");
 }
 
-/* Waits first: what is under way uses all the rest. */
+/* Waits first, because work under way uses everything that is freed here. */
 static void metal_close(Device *d) {
   Metal *p = d->priv;
   if (!p) return;
@@ -130,8 +130,8 @@ static TgStatus metal_open(Device *d) {
   return st;
 }
 
-/* Between two GPUs memory goes through the host, as there is no copy_peer; between peers, in captured functions,
- * beside launches. */
+/* There is no copy_peer, so copies between two GPUs pass through the host. In captured functions, copies
+ * between peers are made beside the launches. */
 const TgBackend backend_metal = {.name = "METAL",
                                  .has = HAS_RUN | HAS_OWN_MEMORY | HAS_QUEUE | HAS_PEERS_ONLY,
                                  .open = metal_open,

@@ -1,11 +1,11 @@
-/* metal.h: private to the METAL device: the messages that it sends to Apple's objects, declared here, so that
- * building needs neither their compiler nor their headers; and the parts of the device. */
+/* metal.h: private to the METAL device. It declares the messages that the device sends to Apple's objects, so
+ * that building needs neither Apple's compiler nor its headers, and the parts of the device. */
 #ifndef TG_METAL_H
 #define TG_METAL_H
 #include "runtime/block_list.h"
 #include "runtime/kernels.h"
 
-/* ---- the types of the Objective-C runtime and of Metal, as their documentation has them */
+/* ---- the types of the Objective-C runtime and of Metal, as documented by Apple */
 typedef struct MetalObject *MetalId;
 typedef struct MetalSelectorName *MetalSelector;
 typedef unsigned long MetalUint; /* NSUInteger */
@@ -31,12 +31,12 @@ enum { METAL_READ_WRITE = 3 }; /* MTLResourceUsage */
 
 enum { METAL_CONCURRENT_DISPATCH = 1 << 5 }; /* MTLIndirectCommandType */
 
-enum { METAL_MATH_SAFE = 0, METAL_PRECISE = 1 }; /* MTLMathMode */
+enum { METAL_MATH_SAFE = 0, METAL_PRECISE = 1 }; /* MTLMathMode, MTLMathFloatingPointFunctions */
 
-/* MTLGPUFamily: of the M1, of the M3; Metal 3 */
+/* MTLGPUFamily: Apple 7 is that of the M1, Apple 9 that of the M3; Metal 3 */
 enum { METAL_FAMILY_APPLE7 = 1007, METAL_FAMILY_APPLE9 = 1009, METAL_FAMILY_3 = 5001 };
 
-/* ---- metal_load.c: the messages. A receiver that is NULL answers 0. */
+/* ---- metal_load.c: the messages. A message to a NULL receiver returns 0. */
 typedef enum MetalMessage {
 
 #define METAL(n, result, name, selector, ...) METAL_##name,
@@ -46,12 +46,12 @@ typedef enum MetalMessage {
 } MetalMessage;
 
 typedef struct MetalApi {
-  void (*send)(void); /* objc_msgSend: called by the types of the message */
+  void (*send)(void); /* objc_msgSend: called with the types of the message */
   MetalId (*class_named)(const char *name);
   MetalSelector (*selector_named)(const char *name);
   void *(*pool_push)(void);
   void (*pool_pop)(void *pool);
-  MetalId (*devices)(void); /* a list, which the caller releases */
+  MetalId (*devices)(void); /* returns a list that the caller releases */
   MetalSelector selector[METAL_MESSAGES];
 } MetalApi;
 
@@ -86,17 +86,20 @@ typedef struct MetalLibraries {
   void *objc, *foundation, *metal, *graphics;
 } MetalLibraries;
 
-/* What is missing is said in err. */
+/* On failure err says what is missing. */
 TgStatus metal_load(const TgOs *os, const TgEnv *env, TgError *err, MetalLibraries *lib, MetalApi *api);
 void metal_unload(const TgOs *os, MetalLibraries *lib);
 
 /* ---- the device */
-/* A command buffer: what was given since the one before it, or a copy beside that. serial: of its queue, from
- * 1 on. busy_s: of all up to its end, once it is done. refs: the list of those under way, and events. */
+/* A command buffer: the work given since the one before it, or a single copy in the queue of copies. serial:
+ * its number in its queue, from 1 on. busy_s: the seconds that the GPU worked on all command buffers up to
+ * the end of this one, known once it is done. refs: references from the list of those under way and from
+ * events. */
 typedef struct Given {
-  struct Metal *owner; /* whose launches are in order with it; NULL: nobody's */
-  MetalId buffer;      /* NULL once it is done */
-  MetalId event;       /* reaches its serial at its end */
+  /* the device whose launches are in order with it; NULL: none, it is a copy */
+  struct Metal *owner;
+  MetalId buffer; /* NULL once it is done */
+  MetalId event;  /* reaches `serial` when this command buffer ends */
   uint64_t serial;
   double busy_s;
   int refs;
@@ -115,15 +118,15 @@ typedef struct AddressRange {
   MetalId object;
 } AddressRange;
 
-/* Shared memory through which copies go to and from the host: used from its start to its end, then again once
- * the device has done with it. */
+/* Shared memory through which copies to and from the host pass. Each piece is filled from its start to its
+ * end, and again once the device is done with it. */
 enum { STAGES = 4, STAGE_BYTES = 4 << 20 };
 
 typedef struct Stage {
   MetalId object;
   char *host;
   size_t used;
-  uint64_t serial; /* that used it last */
+  uint64_t serial; /* command buffer that used it last */
 } Stage;
 
 typedef struct HostMemory {
@@ -133,7 +136,7 @@ typedef struct HostMemory {
 
 typedef struct MetalMemory {
   Blocks blocks;
-  Vec(AddressRange) ranges; /* of all blocks, by address */
+  Vec(AddressRange) ranges; /* all blocks, sorted by address */
   Vec(HostMemory) host;
   Stage stage[STAGES];
   int now;
@@ -144,25 +147,30 @@ typedef enum EncoderKind { NO_ENCODER, COMPUTE, BLIT } EncoderKind;
 typedef struct Metal {
   MetalApi api;
   MetalLibraries lib;
-  bool emulated, finds_pipelines; /* of indirect commands, which no encoder was given */
-  MetalId device, queue, event;   /* event: reaches the serial of each command buffer at its end */
-  Given *now;                     /* that is being filled, or NULL */
-  MetalId encoder;                /* of it, or NULL */
+  /* finds_pipelines: the GPU finds the pipelines of indirect commands by itself, without an encoder having
+   * set them */
+  bool emulated, finds_pipelines;
+  /* event: reaches the serial of each command buffer when it ends */
+  MetalId device, queue, event;
+  Given *now;      /* being filled, or NULL */
+  MetalId encoder; /* of `now`, or NULL */
   EncoderKind kind;
-  int nencoded;        /* in it */
+  int nencoded;        /* number of things encoded in `now` */
   Given *first, *last; /* committed and not known to be done */
-  MetalId copies,
-      copied;    /* a queue of copies to it beside its launches, and its event; NULL: none was made */
-  Given *beside; /* of that queue, not known to be done; the last one first */
+  /* a queue for copies to this device, beside its launches, and that queue's event; NULL: not made yet */
+  MetalId copies, copied;
+  /* command buffers of `copies` that are not known to be done, the latest first */
+  Given *beside;
   uint64_t ncopied;
-  uint64_t serial, done; /* of the last that was begun, of the last that is done */
-  double busy_s;         /* of those that are done */
-  TgError why;           /* of one that failed, until it is told */
+  /* serials of the last command buffer that was begun and of the last that is done */
+  uint64_t serial, done;
+  double busy_s; /* of the command buffers that are done */
+  TgError why;   /* error of a failed command buffer, until it is reported */
   KernelTable kernels;
   MetalMemory memory;
-  void *bytes_module; /* the kernel that copies bytes, where blits do not reach */
+  void *bytes_module; /* kernel that copies bytes that no blit can copy */
   struct MetalKernel *bytes;
-  char last_kernel[96]; /* the one that was launched last */
+  char last_kernel[96]; /* the kernel that was launched last */
   char text[256];
 } Metal;
 
@@ -183,7 +191,7 @@ struct Program {
   char name[96];
 };
 
-/* The grid that a launch needs. */
+/* Returns the grid that a launch needs. */
 static inline MetalSize metal_grid(const Launch *l) {
   const Program *g = l->program;
   MetalUint n[3];
@@ -192,7 +200,8 @@ static inline MetalSize metal_grid(const Launch *l) {
   return (MetalSize){n[0], n[1], n[2]};
 }
 
-/* Objects that a call leaves to nobody go with the pool. */
+/* Begins an autorelease pool. The objects that calls create without an owner are freed with the pool, by
+ * metal_unpool. */
 static inline void *metal_pool(Device *d) { return ((Metal *)d->priv)->api.pool_push(); }
 
 static inline TgStatus metal_unpool(Device *d, void *pool, TgStatus st) {
@@ -200,17 +209,23 @@ static inline TgStatus metal_unpool(Device *d, void *pool, TgStatus st) {
   return st;
 }
 
-TgStatus metal_failed(Device *d, const char *what); /* where there is no NSError that says why */
+/* Sets an error for which there is no NSError with a reason. */
+TgStatus metal_failed(Device *d, const char *what);
 TgStatus metal_oom(Device *d);
 
-/* ---- metal_queue.c: command buffers. What a device is given goes into one until it is committed: when it is
- * full, when somebody waits, when an event is recorded. */
-MetalId metal_encoder(Device *d, EncoderKind kind); /* of the present one; NULL: told in d->err */
-TgStatus metal_encoded(Device *d);                  /* one thing more: commits what is full */
+/* ---- metal_queue.c: command buffers. What a device is given is collected in one until it is committed: when
+ * it is full, when somebody waits or when an event is recorded. */
+/* Returns an encoder of the present command buffer. NULL: failed, with d->err set. */
+MetalId metal_encoder(Device *d, EncoderKind kind);
+/* Counts one more thing in the command buffer, and commits it if it is full. */
+TgStatus metal_encoded(Device *d);
 TgStatus metal_commit(Device *d);
-void metal_look(Device *d);                       /* takes note of what is done, without waiting */
-TgStatus metal_reach(Device *d, uint64_t serial); /* waits; tells what went wrong */
-TgStatus metal_told(Device *d, const char *what); /* what went wrong meanwhile, once */
+/* Notes which command buffers are done, without waiting. */
+void metal_look(Device *d);
+/* Waits for a command buffer and reports what went wrong. */
+TgStatus metal_reach(Device *d, uint64_t serial);
+/* Reports, once, what went wrong since the last call. */
+TgStatus metal_told(Device *d, const char *what);
 TgStatus metal_sync(Device *d);
 void metal_queue_end(Device *d);
 bool metal_reads_peer(Device *d, Device *from);
@@ -225,10 +240,11 @@ void metal_event_free(Device *d, Event *e);
 /* ---- metal_memory.c */
 void metal_memory_begin(Device *d, uint64_t most_free);
 void metal_memory_end(Device *d);
-/* The buffer that an address of the device leads into; at NULL: none. */
+/* Finds the buffer that contains an address of the device, and the offset in it. For NULL the object is
+ * NULL. */
 TgStatus metal_place(Device *d, const void *at, Place *out);
-/* Shared memory for what is given next, at a multiple of a power of two and `over` bytes; at most
- * STAGE_BYTES. */
+/* Returns shared memory for the work that is given next, `over` bytes after a multiple of `multiple`, which
+ * is a power of two. At most STAGE_BYTES. */
 TgStatus metal_stage(Device *d, size_t nbytes, size_t multiple, size_t over, Place *out, char **host);
 TgStatus metal_alloc(Device *d, size_t nbytes, void **out);
 void metal_free(Device *d, void *p, size_t nbytes);
@@ -242,16 +258,16 @@ TgStatus metal_clear(Device *d, void *dst, size_t nbytes);
 
 /* ---- metal_compile.c */
 extern const KernelLoader metal_loader;
-bool metal_has_bfloat(const MetalApi *m); /* the compiler of this system */
+bool metal_has_bfloat(const MetalApi *m); /* whether this system's compiler has the type */
 TgStatus metal_compile(Device *d, const KernelSpec *ks, int n, Program **out);
 void metal_program_free(Device *d, Program *g);
-/* A kernel of a text, alone. */
+/* Compiles a text that contains a single kernel. */
 TgStatus metal_kernel_of(Device *d, const char *text, const char *name, unsigned block, void **module,
                          MetalKernel **out);
 void metal_module_free(Device *d, void *module);
 
 /* ---- metal_launch.c */
-enum { INLINE_BYTES = 4096 }; /* that a command takes by value */
+enum { INLINE_BYTES = 4096 }; /* the most that a command takes by value */
 
 TgStatus metal_launch(Device *d, const Launch *l);
 TgStatus metal_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out);

@@ -1,6 +1,6 @@
-/* metal_compile.c: kernels of a METAL device. In: texts of MSL. Out: libraries, and a pipeline for each
- * kernel that is launched. What is kept under the hash of a text is kept in memory: the system has a cache of
- * its own on disk. */
+/* metal_compile.c: kernels of a METAL device. In: texts in MSL. Out: libraries, and a pipeline for each
+ * kernel that is launched. What is found by the hash of a text is kept in memory only, because the system has
+ * its own cache on disk. */
 #include "runtime/metal.h"
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +14,15 @@ static MetalId string_of(const MetalApi *m, const char *text) {
   return metal_string(m, m->class_named("NSString"), text);
 }
 
-static MetalId object_of(const MetalApi *m, const char *class_name) { /* for the caller to release */
+/* Returns a new object, which the caller releases. */
+static MetalId object_of(const MetalApi *m, const char *class_name) {
   MetalId object = metal_alloc_object(m, m->class_named(class_name));
   return object ? metal_init(m, object) : NULL;
 }
 
 /* ---- libraries */
-/* As INTERP computes: nothing is joined, reordered, flushed or divided roughly. Newer systems have a mode for
- * it. */
+/* Returns options that make a GPU compute as INTERP does: nothing is fused, reordered or flushed to zero, and
+ * divisions are exact. Newer systems have a mode for this. */
 static MetalId options_new(const MetalApi *m) {
   MetalId o = object_of(m, "MTLCompileOptions");
   if (!o) return NULL;
@@ -32,7 +33,8 @@ static MetalId options_new(const MetalApi *m) {
   return o;
 }
 
-/* The type bfloat came with Metal 3.1; a system with a mode for mathematics has 3.2 at least. */
+/* Whether the compiler has the type bfloat, which came with Metal 3.1. A system with a mode for mathematics
+ * has at least 3.2. */
 bool metal_has_bfloat(const MetalApi *m) {
   MetalId o = object_of(m, "MTLCompileOptions");
   bool has = o && metal_responds(m, o, m->selector[METAL_set_math_mode]);
@@ -120,7 +122,7 @@ static MetalId descriptor_new(const MetalApi *m, MetalId function, MetalUint nth
   return o;
 }
 
-/* Sums of a warp are made by shuffles among 32 threads. */
+/* Sums of a warp are computed by shuffles among 32 threads, so the GPU's SIMD groups must be that large. */
 static TgStatus pipeline_checked(Device *d, const MetalKernel *k, const char *name, MetalUint nthread) {
   const MetalApi *m = &((Metal *)d->priv)->api;
   MetalUint most = metal_most_threads(m, k->pipeline), warp = metal_warp(m, k->pipeline);
@@ -193,7 +195,7 @@ static TgStatus program_new(Device *d, Kernel *k, const KernelSpec *spec, Progra
   return pipeline_made(d, g->kernel, g->name, g->block.width * g->block.height * g->block.depth);
 }
 
-/* All in one text: the compiler reads what stands before the kernels once. */
+/* Compiles all kernels as one text, so that the compiler reads what precedes the kernels once. */
 static TgStatus compile_missing(Device *d, const KernelSpec *ks, Kernel *const *kn, const int *todo, int n) {
   Metal *p = d->priv;
   Kernel **kernel;

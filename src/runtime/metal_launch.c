@@ -1,6 +1,6 @@
 /* metal_launch.c: launches on a METAL device, one by one and captured. In: programs and their arguments. Out:
- * commands of an encoder; a captured function is an indirect command buffer, of which only the commands whose
- * arguments changed are written anew. */
+ * commands of an encoder. A captured function is an indirect command buffer; only commands whose arguments
+ * changed are written again. */
 #include "runtime/metal.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void struct_put(const Launch *l, void *out) {
   if (l->nvar) memcpy(to + (size_t)l->nbuf * sizeof(uint64_t), l->vars, (size_t)l->nvar * sizeof *l->vars);
 }
 
-/* Whether a program takes an array of values besides its buffers, and how long that is. */
+/* Returns the size of the values that a program takes besides its buffers; 0: it takes none. */
 static size_t value_bytes(const Program *g) {
   return g->in_one ? struct_bytes(g) : (size_t)g->nvar * sizeof(int64_t);
 }
@@ -32,7 +32,7 @@ static void values_put(const Launch *l, void *out) {
 }
 
 /* ---- one launch */
-/* Values go with the command, or, where they are many, through shared memory. */
+/* Values are part of the command or, if they are many, are in shared memory. */
 static TgStatus values_bound(Device *d, const Launch *l, MetalUint index) {
   Metal *p = d->priv;
   char few[INLINE_BYTES], *host = few;
@@ -51,7 +51,8 @@ static TgStatus values_bound(Device *d, const Launch *l, MetalUint index) {
   return TG_OK;
 }
 
-/* Buffers by their numbers; those that a struct leads to are named, so that they are there and in order. */
+/* Binds buffers by their numbers. Buffers whose addresses are in a struct are named to Metal, so that it
+ * makes them resident and orders accesses to them. */
 static TgStatus buffers_bound(Device *d, const Launch *l, MetalId e) {
   Metal *p = d->priv;
   for (int i = 0; i < l->nbuf; i++) {
@@ -88,19 +89,19 @@ TgStatus metal_launch(Device *d, const Launch *l) {
 }
 
 /* ---- graphs */
-/* The commands, written once; values: shared memory for what they take by value. A command is not written
- * while the GPU may run it: of two copies the other one is taken then. stale: of each command, what it says
- * is not what it should. */
+/* One copy of the commands. values: shared memory for what commands take by value. A command must not be
+ * written while the GPU may run it, so there are two copies, and the other one is used then. stale: for each
+ * command, whether it must be written again. */
 typedef struct Copy {
   MetalId commands, values;
   char *host;
   bool *stale;
-  uint64_t serial; /* that ran it last */
+  uint64_t serial; /* command buffer that ran it last */
 } Copy;
 
 enum { COPIES = 2, MOST_COMMANDS = 16384 };
 
-/* call[i]: launch i, with arguments of its own; value_at[i]: where its values are. used: all buffers. */
+/* call[i]: launch i, with its own arguments. value_at[i]: offset of its values. used: all buffers. */
 struct LaunchGraph {
   int n, now;
   Launch *call;
@@ -109,7 +110,7 @@ struct LaunchGraph {
   size_t *value_at, value_bytes;
   MetalUint most_buffers;
   Copy copy[COPIES];
-  Vec(MetalId) used, pipelines; /* each once */
+  Vec(MetalId) used, pipelines; /* each of them once */
   bool used_stale;
 };
 
@@ -137,9 +138,9 @@ void metal_graph_free(Device *d, LaunchGraph *g) {
   metal_unpool(d, pool, TG_OK);
 }
 
-/* Arguments of all launches, copied; and where in shared memory the values of each are. */
+/* Copies the arguments of all launches, and assigns places in shared memory to their values. */
 static bool calls_copied(Device *d, LaunchGraph *g, const Launch *l, int n) {
-  enum { MULTIPLE = 256 }; /* at which values may begin on every GPU */
+  enum { MULTIPLE = 256 }; /* values may begin at a multiple of this on every GPU */
 
   size_t nbuf = 0, nvar = 0;
   for (int i = 0; i < n; i++) {
@@ -201,7 +202,7 @@ static TgStatus copy_new(Device *d, const LaunchGraph *g, Copy *c) {
   return c->commands ? TG_OK : metal_failed(d, "a captured function gets no command buffer");
 }
 
-/* Each command after the one before it. */
+/* Writes a command, which runs after the one before it. */
 static TgStatus command_written(Device *d, const LaunchGraph *g, Copy *c, int i) {
   const MetalApi *m = &((Metal *)d->priv)->api;
   const Launch *l = &g->call[i];
@@ -233,7 +234,8 @@ static bool is_stale(const LaunchGraph *g, const Copy *c) {
   return any;
 }
 
-/* The copy that says what it should: the one that ran last, if nothing changed or the GPU is done with it. */
+/* Finds a copy whose commands are all up to date. This is the copy that ran last if nothing changed or the
+ * GPU is done with it; otherwise it is the other copy. */
 static TgStatus copy_ready(Device *d, LaunchGraph *g, Copy **out) {
   Metal *p = d->priv;
   Copy *c = *out = &g->copy[g->now];
@@ -250,7 +252,7 @@ static TgStatus copy_ready(Device *d, LaunchGraph *g, Copy **out) {
   return st;
 }
 
-/* The buffers that the commands lead to, each once. */
+/* Lists the buffers that the commands use, each once. */
 static TgStatus used_found(Device *d, LaunchGraph *g) {
   Map seen;
   uint64_t v;
@@ -308,7 +310,7 @@ TgStatus metal_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out) {
   return metal_unpool(d, pool, graph_made(d, l, n, out));
 }
 
-/* What was launched before keeps its arguments. */
+/* Earlier launches keep their arguments. */
 TgStatus metal_graph_update(Device *d, LaunchGraph *g, int i, const Launch *l) {
   Launch *had = &g->call[i];
   if (NEVER(had->program != l->program))
@@ -321,8 +323,8 @@ TgStatus metal_graph_update(Device *d, LaunchGraph *g, int i, const Launch *l) {
   return TG_OK;
 }
 
-/* GPUs before Apple's family 9 run an indirect command whose pipeline nobody has set in the encoder as they
- * find its code: each pipeline is set, and dispatched for no threads. */
+/* On GPUs before Apple's family 9, an indirect command only finds its code if its pipeline was set in an
+ * encoder. So each pipeline is set here, and dispatched for no threads. */
 static void pipelines_brought(Device *d, const LaunchGraph *g, MetalId e) {
   const Metal *p = d->priv;
   static const MetalSize none = {0, 0, 0};

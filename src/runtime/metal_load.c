@@ -1,5 +1,6 @@
-/* metal_load.c: Apple's libraries, found when the device is opened. In: nothing but their names. Out: the
- * calls of the Objective-C runtime, a selector for each message of metal_api.def, or what is missing. */
+/* metal_load.c: finds Apple's libraries when the device is opened. In: nothing but their names. Out: the
+ * calls of the Objective-C runtime and a selector for each message of metal_api.def, or an error that says
+ * what is missing. */
 #define _GNU_SOURCE
 #include "runtime/metal.h"
 #include "runtime/emulators.h"
@@ -39,7 +40,7 @@ static TgStatus calls_found(const TgOs *os, TgError *err, const MetalLibraries *
   return st;
 }
 
-/* Command-line programs see a GPU only where the graphics framework is there too. */
+/* CoreGraphics is loaded because command-line programs only see a GPU if it is loaded. */
 TgStatus metal_load(const TgOs *os, const TgEnv *env, TgError *err, MetalLibraries *lib, MetalApi *api) {
   *lib = (MetalLibraries){0};
   TgStatus st = TG_OK;

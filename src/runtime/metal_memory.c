@@ -1,14 +1,15 @@
 /* metal_memory.c: memory of a METAL device, and copies to and from it. In: sizes and addresses, which are the
- * GPU's own. Out: private buffers, of which the freed ones are kept for the next that is asked for
- * (block_list.c), and copies by blits, which go through shared memory to and from the host. A blit moves
- * words of four bytes: what lies before or behind these is moved by a kernel. */
+ * GPU's own. Out: private buffers, of which freed ones are kept for the next allocation (block_list.c); and
+ * copies by blits, which pass through shared memory to and from the host. A blit moves words of four bytes; a
+ * kernel moves the bytes before and after them. */
 #include "runtime/metal.h"
 #include <string.h>
 
 enum { WORD = 4 };
 
 /* ---- buffers */
-static size_t range_after(const MetalMemory *m, uintptr_t at) { /* the first that begins behind it */
+/* Returns the index of the first range that begins after `at`. */
+static size_t range_after(const MetalMemory *m, uintptr_t at) {
   size_t lo = 0, hi = m->ranges.len;
   while (lo < hi) {
     size_t mid = (lo + hi) / 2;
@@ -76,7 +77,7 @@ void metal_memory_end(Device *d) {
   if (m->blocks.driver) blocks_end(d, &m->blocks);
   for (int i = 0; i < STAGES; i++)
     if (m->stage[i].object) metal_release(&p->api, m->stage[i].object);
-  for (size_t i = 0; i < m->host.len; i++) /* what nobody freed */
+  for (size_t i = 0; i < m->host.len; i++) /* buffers that were never freed */
     metal_release(&p->api, m->host.at[i].object);
   vec_free(d->mem, &m->ranges), vec_free(d->mem, &m->host);
 }
@@ -102,7 +103,7 @@ TgStatus metal_memory_info(Device *d, uint64_t *unused, uint64_t *total) {
   return metal_unpool(d, pool, st);
 }
 
-/* ---- memory of the host that the device reaches */
+/* ---- host memory that the device can access */
 static MetalId shared_buffer(Device *d, size_t nbytes, void **host) {
   Metal *p = d->priv;
   MetalId object = metal_new_buffer(&p->api, p->device, nbytes, METAL_SHARED);
@@ -154,13 +155,13 @@ TgStatus metal_stage(Device *d, size_t nbytes, size_t multiple, size_t over, Pla
   }
   if (!s->object && !(s->object = shared_buffer(d, STAGE_BYTES, (void **)&s->host))) return TG_ERR_NOMEM;
   s->used = at + nbytes;
-  s->serial = p->now ? p->now->serial : p->serial + 1; /* what is given next */
+  s->serial = p->now ? p->now->serial : p->serial + 1; /* the command buffer of the work given next */
   *out = (Place){s->object, at};
   *host = s->host + at;
   return TG_OK;
 }
 
-/* ---- moves within what the device reaches */
+/* ---- moves within memory that the device can access */
 static const char bytes_text[] = "#include <metal_stdlib>\nusing namespace metal;\n"
                                  "kernel void copy_bytes(device uchar *to [[buffer(0)]], "
                                  "device const uchar *from [[buffer(1)]], constant uint *n [[buffer(2)]], "
@@ -195,7 +196,8 @@ static TgStatus words_moved(Device *d, Place to, Place from, size_t n) {
 
 static Place behind(Place p, size_t n) { return (Place){p.object, p.offset + n}; }
 
-/* Up to the first word, words, and what is left; all by bytes where the two places differ within a word. */
+/* Moves bytes up to the first word boundary, then words, then the remaining bytes. If the two places have
+ * different offsets in a word, all bytes are moved by the kernel. */
 static TgStatus moved(Device *d, Place to, Place from, size_t nbytes) {
   bool alike = (to.offset - from.offset) % WORD == 0;
   size_t head = TG_MIN((WORD - to.offset % WORD) % WORD, nbytes), words = (nbytes - head) / WORD * WORD;
@@ -212,7 +214,7 @@ static TgStatus moved(Device *d, Place to, Place from, size_t nbytes) {
 }
 
 /* ---- copies */
-/* Of several moves the last may be in another command buffer than the first. */
+/* If a copy needs several moves, the last may be in a later command buffer than the first. */
 static void stage_used(Device *d) {
   Metal *p = d->priv;
   p->memory.stage[p->memory.now].serial = p->serial;
@@ -241,7 +243,7 @@ TgStatus metal_copy_in(Device *d, void *dst, const void *src, size_t nbytes) {
   return metal_unpool(d, pool, st);
 }
 
-/* A piece that comes to the host. */
+/* A piece that is on its way to the host. */
 typedef struct Piece {
   const char *host;
   char *to;
@@ -256,7 +258,7 @@ static TgStatus piece_taken(Device *d, const Piece *p) {
   return st;
 }
 
-/* While the host takes one piece the device brings the next. */
+/* While the host copies one piece to dst, the device brings the next. */
 static TgStatus copied_out(Device *d, char *dst, const void *src, size_t nbytes) {
   Metal *p = d->priv;
   Place from, to;
@@ -290,7 +292,7 @@ TgStatus metal_copy_within(Device *d, void *dst, const void *src, size_t nbytes)
   return metal_unpool(d, pool, st);
 }
 
-/* Whole words; what is left comes as zeros from the host. */
+/* Fills whole words. Zeros for the bytes before and after them are copied from the host. */
 static TgStatus cleared(Device *d, char *dst, size_t nbytes) {
   static const char zeros[WORD];
   Place to;

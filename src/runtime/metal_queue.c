@@ -1,13 +1,14 @@
-/* metal_queue.c: command buffers of a METAL device. In: what is given, as messages to an encoder. Out:
- * command buffers in the order of one queue, which runs them so: two that touch the same memory never
- * overlap, as Metal tracks it. Copies from other GPUs have a queue beside it, which events order. Nobody waits
- * but who reads; what went wrong in one is told by the call that notices. */
+/* metal_queue.c: command buffers of a METAL device. In: work, as messages to an encoder. Out: command buffers
+ * in one queue, which runs them in order. Two that access the same memory never overlap, because Metal tracks
+ * this. Copies from other GPUs have a second queue, which events order. Only a call that reads waits; an
+ * error in a command buffer is reported by the call that notices it. */
 #include "runtime/metal.h"
 
-enum { MOST_ENCODED = 64 }; /* things in a command buffer: the GPU begins while more are given */
+/* things in a command buffer; it is not more, so that the GPU begins while more work is given */
+enum { MOST_ENCODED = 64 };
 
 struct Event {
-  Given *given; /* the last before it */
+  Given *given; /* the last command buffer before the event */
 };
 
 TgStatus metal_oom(Device *d) { return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name); }
@@ -82,7 +83,7 @@ TgStatus metal_encoded(Device *d) {
   return st;
 }
 
-/* The shared event reaches its serial, for devices that wait. */
+/* When the command buffer ends, the shared event reaches its serial; other devices wait for that. */
 TgStatus metal_commit(Device *d) {
   Metal *p = d->priv;
   Given *g = p->now;
@@ -97,7 +98,8 @@ TgStatus metal_commit(Device *d) {
 }
 
 /* ---- what is done */
-/* What went wrong in it is kept until it is told. */
+/* Releases a command buffer that has ended. If something went wrong in it, the error is kept until it is
+ * reported. */
 static void ended_well(Metal *p, Given *g) {
   const MetalApi *m = &p->api;
   if (metal_status(m, g->buffer) == METAL_ERROR)
@@ -107,7 +109,7 @@ static void ended_well(Metal *p, Given *g) {
   g->buffer = NULL;
 }
 
-/* The first of those under way has ended. */
+/* Called when the first command buffer under way has ended. */
 static void first_done(Device *d) {
   Metal *p = d->priv;
   const MetalApi *m = &p->api;
@@ -121,7 +123,7 @@ static void first_done(Device *d) {
   given_unref(d, g);
 }
 
-/* Copies that have ended; of a queue that ends, all. */
+/* Removes the copies that have ended. all: waits for all copies, because the queue ends. */
 static void copies_done(Device *d, bool all) {
   Metal *p = d->priv;
   for (Given **at = &p->beside, *g; (g = *at) != NULL;) {
@@ -187,7 +189,7 @@ static TgStatus recorded(Device *d, Event **e) {
   Given *g = p->last;
   if (g)
     g->refs++;
-  else if (!(g = mem_alloc(d->mem, sizeof *g))) /* all is done */
+  else if (!(g = mem_alloc(d->mem, sizeof *g))) /* everything is done */
     return metal_oom(d);
   else
     *g = (Given){.owner = p, .serial = p->done, .busy_s = p->busy_s, .refs = 1, .event = p->event};
@@ -224,7 +226,7 @@ static TgStatus made_to_wait(Device *d, const Given *g) {
   return st;
 }
 
-/* Its own queue has an order already. */
+/* An event of the device's own queue needs no wait, because the queue runs in order. */
 TgStatus metal_event_wait(Device *d, Event *e) {
   void *pool = metal_pool(d);
   const Given *g = e->given;
@@ -232,7 +234,7 @@ TgStatus metal_event_wait(Device *d, Event *e) {
   return metal_unpool(d, pool, other ? made_to_wait(d, g) : TG_OK);
 }
 
-/* How long the GPU worked between them: what it waited for is not counted. */
+/* Returns how long the GPU worked between two events. Time that it spent waiting is not counted. */
 double metal_event_us(Device *d, Event *from, Event *to) {
   (void)d;
   return (to->given->busy_s - from->given->busy_s) * 1e6;
@@ -246,7 +248,7 @@ void metal_event_free(Device *d, Event *e) {
   mem_free(d->mem, e);
 }
 
-/* ---- copies beside launches: of GPUs that read each other's memory, by the receiver */
+/* ---- copies beside launches, between GPUs that can read each other's memory; the receiver copies */
 bool metal_reads_peer(Device *d, Device *from) {
   const Metal *to = d->priv, *p = from->priv;
   uint64_t group = metal_peer_group(&to->api, to->device);
@@ -260,7 +262,8 @@ static TgStatus copies_begun(Device *d) {
   return p->copies && p->copied ? TG_OK : metal_failed(d, "the GPU gives no queue of copies");
 }
 
-/* Alone in a command buffer, which waits for both events and reaches its own. */
+/* Puts a copy into a command buffer of its own, which waits for both events and then reaches the event of the
+ * queue of copies. */
 static TgStatus copy_given(Device *d, Place to, MetalId view, size_t offset, size_t nbytes,
                            Event *const after[2], Event *done) {
   Metal *p = d->priv;

@@ -1,6 +1,6 @@
-/* nccl.c: libnccl, loaded where TG_COMM=nccl asks for it, or emulated (TG_EMU, emulators.h). In: sends and
- * receives of bytes in a GPU's memory. Out: the same as one group of NCCL's, which the GPU does in the order
- * of its stream. Nothing of NVIDIA's is needed to build it, and it has run against the mock alone. */
+/* nccl.c: libnccl, loaded if TG_COMM=nccl requests it, or emulated (TG_EMU, emulators.h). In: sends and
+ * receives of bytes in a GPU's memory. Out: the same as one group of NCCL's, which the GPU runs in the order
+ * of its stream. Building needs nothing of NVIDIA's. It has only run against the mock. */
 #define _GNU_SOURCE
 #include "runtime/nccl.h"
 #include "base/os.h"
@@ -72,7 +72,7 @@ TgStatus nccl_post(Nccl *n, int rank, bool out, void *p, size_t nbytes) {
   return error_no_memory(n->err, "comm");
 }
 
-/* A group that was begun ends whatever fails in it. */
+/* A group that was begun is always ended, even if a call in it fails. */
 TgStatus nccl_group(Nccl *n, void *stream) {
   int first = 0, error = 0;
   TgStatus s = checked(n, n->api.async_error(n->comm, &error), "ncclCommGetAsyncError");

@@ -1,6 +1,6 @@
-/* nccl.h: bytes of GPUs between ranks by NVIDIA's library, from memory to memory. Only its sends and receives
- * are used, in groups: sums are made by kernels, in the order that the graph says. Who is there, what comes
- * next and whether it fits goes by another transport (comm.h). */
+/* nccl.h: exchanges memory of GPUs between ranks with NVIDIA's library. Only its sends and receives are used,
+ * in groups. Sums are computed by kernels, in the order of the graph. Another transport (comm.h) finds the
+ * ranks, and checks which exchange comes next and that it matches. */
 #ifndef TG_NCCL_H
 #define TG_NCCL_H
 #include "base/base.h"
@@ -21,17 +21,17 @@ typedef struct NcclApi {
 
 typedef struct Nccl Nccl;
 
-/* NULL: recorded. */
+/* Returns NULL on failure, with the error recorded. */
 Nccl *nccl_load(TgMem *mem, const TgOs *os, const TgEnv *env, TgError *err);
 bool nccl_joined(const Nccl *n);
-TgStatus nccl_id(Nccl *n, NcclId *id); /* of a new group, for all of its ranks */
-/* All ranks come to this, each with its GPU current. */
+TgStatus nccl_id(Nccl *n, NcclId *id); /* makes the id of a new group, for all of its ranks */
+/* Joins the group. All ranks must call this, each with its GPU as the current one. */
 TgStatus nccl_join(Nccl *n, const NcclId *id, int rank, int size);
-/* Bytes to or from a rank with the next group. */
+/* Adds bytes to be sent to a rank (out) or received from it to the next group. */
 TgStatus nccl_post(Nccl *n, int rank, bool out, void *p, size_t nbytes);
-bool nccl_posted(const Nccl *n); /* anything, since the last group; n may be NULL */
-/* All that was posted is given to a GPU's stream at once, always to the same one: NCCL wants the calls of
- * a group of ranks in one order. */
+bool nccl_posted(const Nccl *n); /* whether anything was posted since the last group; n may be NULL */
+/* Puts everything that was posted into a GPU's stream at once. It must always be the same stream, because
+ * NCCL requires the calls of a group of ranks in one order. */
 TgStatus nccl_group(Nccl *n, void *stream);
-void nccl_leave(Nccl *n, bool well); /* not well: what is under way is given up */
+void nccl_leave(Nccl *n, bool well); /* well = false: work under way is given up */
 #endif

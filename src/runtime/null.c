@@ -1,6 +1,6 @@
-/* null.c: devices that schedule, render and plan but do not run: C, the same with AMX or dot products, C99,
- * CUDA and Metal. A program is its source. Where text is written from what was planned, kernels that make
- * copies to be kept do run, interpreted: such copies are a part of the text. */
+/* null.c: devices that schedule, render and plan but do not run: C, C with AMX or dot products, C99, CUDA and
+ * Metal. A program is its source. If a text is written from the plan, kernels that make copies to be kept do
+ * run, by the interpreter, because these copies are a part of the text. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -9,7 +9,7 @@
 
 struct Program {
   KernelText text;
-  Program *runs; /* the interpreter's; NULL: a launch does nothing */
+  Program *runs; /* a program of the interpreter; NULL: a launch does nothing */
 };
 
 static TgStatus null_open(Device *d) {
@@ -27,7 +27,7 @@ static void null_unload(Device *d, Program *p) {
   mem_free(d->mem, p);
 }
 
-/* What a kernel does with its parameters: known of a list. */
+/* Notes how a kernel uses its parameters, if its list is known. */
 static bool uses_noted(Device *d, const Linear *lin, KernelText *t) {
   if (!lin->at) return true;
   if (!(t->param = mem_alloc(d->mem, ((size_t)lin->nparam + 1) * sizeof *t->param))) return false;
@@ -43,8 +43,8 @@ static bool uses_noted(Device *d, const Linear *lin, KernelText *t) {
   return true;
 }
 
-/* Operations, and loads and stores of memory, of which a vector is one. What has no power of 2 of lanes is made of
- * single ones. */
+/* Counts operations, and loads and stores of memory: one for each register that a vector fills. A vector
+ * whose number of lanes is not a power of 2 is made of single values. */
 static void work_counted(const Target *t, const Linear *lin, KernelText *text) {
   double trips = 1;
   for (int i = 0; i < lin->n; i++) {
@@ -60,7 +60,8 @@ static void work_counted(const Target *t, const Linear *lin, KernelText *text) {
   }
 }
 
-/* A program that the interpreter runs, where it is part of the library; false: recorded. */
+/* Makes a program for the interpreter, if one is needed and the interpreter is part of the library. Returns
+ * false on failure, with the error recorded. */
 static bool interpreted(Device *d, const KernelSpec *k, Program *p) {
   if (!k->packs || !(d->backend->has & HAS_LISTS) || !cpu_interpreter) return true;
   p->text.runs = !cpu_interpreter->compile(d, k, 1, &p->runs);
@@ -110,8 +111,8 @@ static TgStatus null_launch(Device *d, const Launch *l) {
   return own.program ? cpu_interpreter->launch(d, &own) : TG_OK;
 }
 
-/* Nothing computes here, so large memory is address space that nobody touches: planning a model costs no
- * memory of its size. */
+/* Nothing is computed here, so a large allocation only reserves address space: planning a model does not cost
+ * memory of its size. LARGE: bytes. */
 enum { LARGE = 1 << 18 };
 
 static TgStatus null_alloc(Device *d, size_t nbytes, void **out) {
@@ -158,7 +159,7 @@ static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) 
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
 NULL_BACKEND(backend_null_amx, "NULL:AMX", HAS_THREADS, renderer_amx);
 NULL_BACKEND(backend_null_dot, "NULL:DOT", HAS_THREADS, renderer_dot);
-NULL_BACKEND(backend_null_gnu, "NULL:GNU", HAS_LISTS, renderer_c); /* for text that is kept: export.c */
+NULL_BACKEND(backend_null_gnu, "NULL:GNU", HAS_LISTS, renderer_c); /* for text that is kept (export.c) */
 NULL_BACKEND(backend_null_c99, "NULL:C99", HAS_LISTS, renderer_c99);
 #ifndef TG_NO_CUDA
 NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_OWN_MEMORY, renderer_cuda);

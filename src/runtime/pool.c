@@ -1,9 +1,9 @@
-/* pool.c: threads for the thread axis. Workers spin for a while after a job, then park on a word. One job at
- * a time: a second caller runs its tids itself. Thread i runs tid i where it comes in time, so that what one
- * kernel leaves in a core's cache the next finds there; a tid whose thread is late is run by any other.
- * Results cannot depend on it, since tids share no output.
- * A tid is claimed by a compare-and-swap of its slot to the job. Jobs only grow, so a worker that read the
- * fields of an older one fails. */
+/* pool.c: threads for the thread axis. After a job workers spin for a while, then sleep on a word. There is
+ * one job at a time; a second caller runs all its tids itself. Thread i runs tid i if it comes in time, so
+ * that the next kernel finds in a core's cache what the last one left there. If a thread is late, any other
+ * thread runs its tid. The results do not depend on this, because tids share no output.
+ * A thread claims a tid by changing its slot to the number of the job with a compare-and-swap. Numbers of
+ * jobs only grow, so the claim of a worker that read the fields of an older job fails. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -17,37 +17,42 @@ enum { SPIN_US = 50, SLOT_BITS = 10, NSLOT = 1 << SLOT_BITS };
 typedef struct Worker {
   Pool *pool;
   pthread_t thread;
-  int index, core; /* core: where it stays, or -1 */
+  int index, core; /* core: the core that it is bound to, or -1 */
 } Worker;
 
 struct Pool {
   TgMem *mem;
   const TgOs *os;
   pthread_mutex_t busy;
-  int nworker, here; /* here: the caller's core when it was last seen, where no worker stays */
+  /* here: the core on which the caller was last seen; no worker is bound to it */
+  int nworker, here;
   Worker *workers;
-  void **scratch; /* per thread, the caller first */
+  void **scratch; /* of each thread, the caller first */
   size_t scratch_bytes;
-  char pad0[64];        /* what workers write stays off the lines that others read */
-  _Atomic uint64_t job; /* its number, and its slots less one in the low SLOT_BITS */
+  char pad0[64]; /* keeps what workers write off the cache lines that other fields share */
+  /* number of the job * NSLOT + number of its slots - 1 */
+  _Atomic uint64_t job;
   char pad1[64];
-  _Atomic int left; /* slots not yet finished */
+  _Atomic int left; /* slots that are not finished */
   char pad2[64];
   _Atomic uint32_t wake, parked;
   _Atomic bool stop;
-  _Atomic(KernelFn) fn; /* of the current job; atomics because a late worker may look while they change */
+  /* fields of the current job; they are atomic because a late worker may read them while they change */
+  _Atomic(KernelFn) fn;
   _Atomic(void *const *) bufs;
   _Atomic(const int64_t *) vars;
   _Atomic uint32_t n;
   _Atomic bool timed;
-  int ntime;                    /* slots of the last job that was timed */
-  ThreadTime time[NSLOT];       /* each written by who ran the slot, before it counts as finished */
-  _Atomic uint64_t slot[NSLOT]; /* the last job that each was claimed for; slot k has tids k, k + NSLOT, .. */
+  int ntime; /* number of slots of the last job that was timed */
+  /* the thread that runs a slot writes its time, before the slot counts as finished */
+  ThreadTime time[NSLOT];
+  /* the last job for which each slot was claimed; slot k has tids k, k + NSLOT, .. */
+  _Atomic uint64_t slot[NSLOT];
 };
 
 static void *align64(void *p) { return (void *)(((uintptr_t)p + 63) & ~(uintptr_t)63); }
 
-/* Runs a slot of the current job, its own if that is free; false: none left. */
+/* Runs a slot of the current job, preferably the thread's own. Returns false if no slot is left. */
 static bool run_one(Pool *p, int index) {
   uint64_t job = atomic_load_explicit(&p->job, memory_order_acquire);
   KernelFn fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
@@ -88,7 +93,8 @@ static void *work(void *arg) {
     if (until == 0) until = now + SPIN_US * 1e-6;
     if (now < until) continue;
     uint32_t seen = atomic_load(&p->wake);
-    atomic_fetch_add(&p->parked, 1); /* before the last look: the caller looks at it after publishing */
+    /* This precedes the last look for a job, because the caller reads `parked` after publishing a job. */
+    atomic_fetch_add(&p->parked, 1);
     if (!atomic_load(&p->stop) && !run_one(p, w->index)) p->os->word_wait((uint32_t *)&p->wake, seen);
     atomic_fetch_sub(&p->parked, 1);
     until = 0;
@@ -101,8 +107,9 @@ static void stay(Pool *p, Worker *w, int core) {
   if (core >= 0) p->os->thread_pin(w->thread, core);
 }
 
-/* The caller's own thread is the host's and is left alone: where the system has moved it to a worker's core,
- * and both would take turns there for as long as they are busy, the worker goes to the core that it left. */
+/* The caller's thread belongs to the host and is never moved. If the system has moved it to a worker's core,
+ * both would take turns there for as long as they are busy; so the worker moves to the core that the caller
+ * left. */
 static void stand_aside(Pool *p) {
   int here = core_here(), left = p->here;
   if (here < 0 || here == left) return;
@@ -130,15 +137,17 @@ Pool *pool_new(TgMem *mem, const TgOs *os, int nthread, bool pinned) {
   }
   sigset_t all, old;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old); /* the host's signals stay with the host's threads */
+  /* signals are for the host's threads, not for workers */
+  pthread_sigmask(SIG_SETMASK, &all, &old);
   p->here = pinned ? core_here() : -1;
   for (int i = 0, k = 0; i < want; i++) {
     Worker *w = &p->workers[i];
     *w = (Worker){.pool = p, .index = i + 1, .core = -1};
-    /* fewer workers: slower, never wrong */
+    /* With fewer workers the pool is slower, but never wrong. */
     if (os->thread_start(&w->thread, work, w)) break;
     p->nworker++;
-    /* an unpinned pool is sometimes placed on one core for milliseconds; more workers than cores are not */
+    /* The system sometimes puts the threads of an unpinned pool on one core for milliseconds. Workers beyond
+     * the number of cores are not pinned. */
     int core = p->here < 0 ? -1 : core_at(k++);
     stay(p, w, core >= 0 && core == p->here ? core_at(k++) : core);
   }
@@ -170,10 +179,11 @@ static bool grow_scratch(Pool *p, size_t nbytes) {
   return true;
 }
 
-/* The caller works too, and waits by spinning: launches take microseconds. fn, bufs, vars and n change while
- * no job is under way, so a claim that succeeds says that what was read before it is of that job. */
+/* The caller works too, and waits by spinning, because launches take microseconds. fn, bufs, vars and n only
+ * change while no job is under way. So if a claim succeeds, what was read before it belongs to that job. */
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes) {
-  if (pthread_mutex_trylock(&p->busy)) { /* another thread of the host is at work here */
+  /* another thread of the host uses the pool now */
+  if (pthread_mutex_trylock(&p->busy)) {
     void *own = scratch_bytes ? mem_alloc(p->mem, scratch_bytes + 64) : NULL;
     if (scratch_bytes && !own) return TG_ERR_NOMEM;
     for (int tid = 0; tid < n; tid++)

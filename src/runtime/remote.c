@@ -1,11 +1,11 @@
-/* remote.c: a device of another rank. In: what any device is given. Out: nothing: its memory is numbers that
- * nobody follows, its kernels are neither made nor run, and yet the graph on it is built and scheduled as on
- * the rank that has it, so that all ranks come to the same exchanges. */
+/* remote.c: a device of another rank. In: what any device is given. Out: nothing. Its memory is addresses
+ * that nobody follows, and its kernels are neither made nor run. Graphs on it are still built and scheduled
+ * as on the rank that has it, so that all ranks reach the same exchanges. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 
 static TgStatus remote_alloc(Device *d, size_t nbytes, void **out) {
-  *out = d; /* somewhere that is not NULL */
+  *out = d; /* any address that is not NULL */
   d->bytes_in_use += nbytes;
   d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
   return TG_OK;

@@ -1,15 +1,16 @@
-/* align.c: loops of readers and of what they read are made the same. In: stages after rangeify. Out: the same
- * stages, their axes split where a reader takes them apart (r // c, r % c) or puts them together (a * c + b),
- * so that a reshape between two stages does not keep them from sharing a grid, nor one of a factor of
- * products its loops from being tiles. A split axis is row-major as before: no value and no address changes.
- */
+/* align.c: loops of readers and of what they read are split alike. In: stages after rangeify. Out: the same
+ * stages, with axes split where a reader takes them apart (r // c, r % c) or puts them together (a * c + b).
+ * A reshape between two stages then does not keep them from sharing a grid, and a reshape of a factor of
+ * products does not keep its loops from being tiles. A split axis is row-major as before, so no value and no
+ * address changes. */
 #include "schedule/stage.h"
 #include <string.h>
 
 enum { MAX_SPLITS_PER_STAGE = 8, LEAST_OF_REDUCTION = 4, FEW = 8 };
 
-/* The loops of a reduction are its lanes and tiles, which a loop of two would end: a pool behind a
- * convolution does not split it. One of a few iterations is neither. */
+/* The loops of a reduction's result become lanes and tiles. A loop of two iterations would end these, so a
+ * pool after a convolution does not split the convolution's loops. A loop of few iterations becomes neither,
+ * so it may be split. */
 static bool may_split(const Stage *g, int d, int64_t c) {
   return !g->fixed && g->out[d]->op == OPS_RANGE && is_counted(g->out[d]) && g->nout < MAX_RANK &&
          !(g->is_reduce && c < LEAST_OF_REDUCTION && range_extent(g->out[d]) > FEW);
@@ -21,7 +22,7 @@ static UOp *divmod(Sched *s, Ops op, UOp *e, int64_t c) {
   return simp(s, uop_alu2(s->st, op, e, uop_index_const(s->st, c)));
 }
 
-/* r becomes a * c + b inside stage i; *a and *b are its new loops. */
+/* Replaces loop r by a * c + b inside stage i; *a and *b are its new loops. Returns false on failure. */
 static bool halves(Sched *s, int i, UOp *r, int64_t c, AxisType type, UOp **a, UOp **b) {
   Stage *g = &s->stages.at[i];
   *a = uop_range(s->st, range_extent(r) / c, s->next_range++, type);
@@ -30,7 +31,7 @@ static bool halves(Sched *s, int i, UOp *r, int64_t c, AxisType type, UOp **a, U
       *a && *b ? uop_alu2(s->st, OPS_ADD, uop_alu2(s->st, OPS_MUL, *a, uop_index_const(s->st, c)), *b) : NULL;
   if (!e) return false;
   UOp *v = g->value;
-  if (v->op == OPS_REDUCE) { /* its list names loops: split those first */
+  if (v->op == OPS_REDUCE) { /* its sources name loops, so these are split first */
     UOp *src[2 * MAX_RANK + 2];
     int n = 0;
     for (int k = 0; k < v->nsrc && n < 2 * MAX_RANK; k++) {
@@ -87,7 +88,7 @@ static bool split_out(Sched *s, int i, int d, int64_t c, const IntVec *readers) 
       UOp *y = uop_new(s->st, OPS_INDEX, (DType)x->dtype, 1, n, src, x->arg);
       ok = y && vec_push(s->mem, &from, x) && vec_push(s->mem, &to, y);
     }
-    /* reads nest (a gather's index is read too): the innermost INDEX is replaced first, one at a time */
+    /* reads nest (a gather's index is read too), so the innermost INDEX is replaced first, one at a time */
     for (size_t k = 0; ok && k < from.len; k++) {
       q->value = uop_substitute(s->st, s->mem, q->value, 1, &from.at[k], &to.at[k]);
       ok = q->value != NULL;
@@ -103,7 +104,7 @@ static bool split_out(Sched *s, int i, int d, int64_t c, const IntVec *readers) 
   return true;
 }
 
-/* A part of e of the form r // c or r % c, r a loop of extent n that c divides: r, or NULL. */
+/* Finds a part r // c or r % c of e, where r is a loop of extent n that c divides. Returns r, or NULL. */
 static UOp *taken_apart(const UOp *e, int64_t *c) {
   const UOp *stack[64];
   int n = 0;
@@ -124,7 +125,7 @@ static UOp *taken_apart(const UOp *e, int64_t *c) {
   return NULL;
 }
 
-/* e = .. * c + b, b a loop of extent c: c, or 0. */
+/* If e = .. * c + b, where b is a loop of extent c: returns c, otherwise 0. */
 static int64_t put_together(Sched *s, UOp *e, int64_t extent) {
   const UOp *stack[64];
   int n = 0;
@@ -146,8 +147,9 @@ static int64_t put_together(Sched *s, UOp *e, int64_t extent) {
   return 0;
 }
 
-/* The same of a reduction that c itself does not split: some loops of e are its short part, which is split
- * after that. */
+/* Used if c itself may not split the loop of a reduction's result. Returns a multiple of c, at most FEW, by
+ * which the loop can be split: some loops of e are its short part, which is split by c later. Returns 0 if
+ * there is none. */
 static int64_t short_part(Sched *s, UOp *e, const Stage *g, int d, int64_t c) {
   for (int64_t part = FEW; c && part > c; part--)
     if (part % c == 0 && range_extent(g->out[d]) % part == 0 && may_split(g, d, part)) {
@@ -157,7 +159,8 @@ static int64_t short_part(Sched *s, UOp *e, const Stage *g, int d, int64_t c) {
   return 0;
 }
 
-/* Stages that sum products, and all that those are computed from: some of that will be part of their kernels. */
+/* Marks the stages that sum products, and all stages that they are computed from, because some of these
+ * become part of their kernels. Returns false if out of memory. */
 static bool products_marked(Sched *s, uint8_t *feeds) {
   IntVec work = {0};
   bool ok = true;
@@ -178,7 +181,8 @@ static bool products_marked(Sched *s, uint8_t *feeds) {
   return ok;
 }
 
-/* Whether all readers of stage i go along its axis d by a loop of theirs, which can be split as well. */
+/* Whether all readers of stage i index its axis d by a plain loop of their own, which can be split as
+ * well. */
 static bool read_by_loops(Sched *s, int i, int d, const IntVec *readers) {
   for (size_t j = 0; j < readers->len; j++) {
     const Stage *q = &s->stages.at[readers->at[j]];
@@ -217,10 +221,10 @@ bool align(Sched *s) {
     int i = work.at[w], again = -1;
     Stage *g = &s->stages.at[i];
     queued[i] = 0;
-    if (g->fixed || g->inlined) continue; /* its loops are in an order that means something */
+    if (g->fixed || g->inlined) continue; /* the order of its loops has a meaning */
     for (size_t k = 0; ok && again < 0 && k < g->reads.len; k++) {
       int q = g->reads.at[k].stage;
-      if (q < 0 && !feeds[i]) continue; /* of memory, what a tile is made of */
+      if (q < 0 && !feeds[i]) continue; /* reads of memory matter only for tiles */
       UOp *x = g->reads.at[k].index, *r;
       for (int d = 1; ok && again < 0 && d < x->nsrc; d++) {
         int64_t c = 0;
@@ -248,7 +252,7 @@ bool align(Sched *s) {
     if (again < 0) continue;
     left--;
     IntVec touched = {.at = (int[]){i, again},
-                      .len = 2}; /* and whoever reads what was split, or is read by it */
+                      .len = 2}; /* and the stages that read the split stage or are read by it */
     ok = ok && queue_all(s, &work, queued, &touched) && queue_all(s, &work, queued, &readers[again]) &&
          queue_all(s, &work, queued, &s->stages.at[again].deps);
   }

@@ -1,28 +1,31 @@
-/* axis_order.c: the order of a stage's axes in memory. In: stages, after what is cheap was written into
- * readers. Out: the same, some with their axes in another order. A view that was taken before a value was
- * computed leaves the stage with the axes of the view, and in two cases another order is better:
+/* axis_order.c: the order of a stage's axes in memory. In: stages, after cheap ones were written into
+ * their readers. Out: the same, some with their axes in another order. If a view was taken before a value
+ * was computed, the stage has the axes of the view. In two cases another order is better:
  *
- *   a gather along one axis of four, which that axis was brought to the front for: where the stage reads
- *   memory along one axis and its readers have their innermost loop along the same, but it would lie along
- *   another, its axes go in the order of the memory that it reads: both then go through runs
- *   windows of 3 x 3, which are the last axes of what is taken of them: where the last axis is shorter than a
- *   vector, another one is last, if fewer vectors are then read and written by the stage and its readers
+ *   A gather along one axis of four brings that axis to the front. If the stage reads memory along one
+ *   axis, and the innermost loops of its readers go along the same axis, but the stage itself would be
+ *   contiguous along another, its axes get the order of the memory that it reads. Then both go through
+ *   runs of memory.
  *
- * Loops keep their names: no value changes. */
+ *   The axes of a window of 3 x 3 are the last axes of a stage of windows. If the last axis is shorter
+ *   than a vector, another axis becomes the last, provided that the stage and its readers then access
+ *   fewer vectors.
+ *
+ * Loops keep their names, so no value changes. */
 #include "plan/tile.h"
 #include "schedule/stage.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int last_loop(const Stage *g) { /* -1: it has none */
+static int last_loop(const Stage *g) { /* -1: it has no loop */
   int d = g->nout - 1;
   while (d >= 0 && g->out[d]->op != OPS_RANGE)
     d--;
   return d;
 }
 
-/* The axis of an INDEX that moves with loop r; -1: none or several do. */
+/* The axis of an INDEX that moves with loop r; -1: no axis does, or several do. */
 static int axis_along(Sched *s, const UOp *index, UOp *r) {
   int axis = -1;
   for (int d = 1; d < index->nsrc; d++) {
@@ -33,7 +36,7 @@ static int axis_along(Sched *s, const UOp *index, UOp *r) {
   return axis;
 }
 
-/* The axis of stage i that the innermost loops of all its readers go along; -1: there is none. */
+/* The axis of stage i that the innermost loops of all its readers go along; -1: none. */
 static int read_along(Sched *s, int i) {
   const Stage *g = stage_at(s, i);
   int axis = -1;
@@ -50,8 +53,9 @@ static int read_along(Sched *s, int i) {
   return axis;
 }
 
-/* What is read for each element of the stage, from memory that lies along axis d of it, and not along its own
- * last one; NULL: some of that lies otherwise. */
+/* A read that is made for each element of the stage, if the memory of all such reads is contiguous along the
+ * stage's axis d and not along its own last axis. Returns NULL if one of these reads is contiguous along
+ * another axis. */
 static const UOp *made_along(Sched *s, const Stage *g, int d) {
   enum { SMALL_PART = 8 };
 
@@ -67,7 +71,7 @@ static const UOp *made_along(Sched *s, const Stage *g, int d) {
   return from;
 }
 
-/* place[n]: the axis that comes n-th, in the order in which `from` has them. Those that it does not move with
+/* place[n]: the axis that is n-th, in the order in which `from` has them. Axes that `from` does not move with
  * are first. */
 static void order_of(Sched *s, const Stage *g, const UOp *from, int *place) {
   int n = 0;
@@ -80,7 +84,7 @@ static void order_of(Sched *s, const Stage *g, const UOp *from, int *place) {
     }
 }
 
-/* The reads of stage i in a reader, their axes in another order. */
+/* Permutes the axes of a reader's reads of stage i. Returns false on failure. */
 static bool read_ordered(Sched *s, int reader, int i, const int *place) {
   Stage *q = stage_at(s, reader);
   UOpVec from = {0}, to = {0};
@@ -99,7 +103,7 @@ static bool read_ordered(Sched *s, int reader, int i, const int *place) {
   return q->value && stage_scan(s, reader);
 }
 
-/* Whether a reader's reads of stage i stand apart: none is read at a place that another one says. */
+/* Whether no read of stage i in the reader is at a place that another read yields. */
 static bool reads_apart(Sched *s, int reader, int i) {
   const Stage *q = stage_at(s, reader);
   bool apart = !q->is_store && !q->update;
@@ -109,7 +113,7 @@ static bool reads_apart(Sched *s, int reader, int i) {
   return apart;
 }
 
-/* Stage i with axis place[n] as its n-th, and its readers. */
+/* Makes axis place[n] of stage i its n-th, and permutes the reads in its readers. */
 static bool put_in_order(Sched *s, int i, const int *place) {
   Stage *g = stage_at(s, i);
   UOp *out[MAX_RANK];
@@ -123,23 +127,24 @@ static bool put_in_order(Sched *s, int i, const int *place) {
 }
 
 /* ---- an innermost axis that is too short for lanes */
-enum { MOST_READ = 8 /* by a stage; and its readers */, MOST_WALKED = 2 * MAX_RANK, ODD_STEP = INT32_MAX };
+enum { MOST_READ = 8 /* reads or readers of a stage */, MOST_WALKED = 2 * MAX_RANK, ODD_STEP = INT32_MAX };
 
-/* Loops of a stage, and their strides in the memory that it writes (step[0]) and in each that it reads. */
+/* The loops of a stage, and their strides in the memory that it writes (step[0]) and in each memory that it
+ * reads. */
 typedef struct Walk {
   int nloop, naccess;
   UOp *loop[MOST_WALKED];
   int64_t step[1 + MOST_READ][MOST_WALKED];
 } Walk;
 
-static int64_t axis_length(Sched *s, const UOp *index, int axis) { /* of what is read */
+static int64_t axis_length(Sched *s, const UOp *index, int axis) { /* of the memory that is read */
   int q = read_stage(index);
   const UOp *memory = index->src[0];
   if (q >= 0) return range_extent(stage_at(s, q)->out[axis]);
   return memory->nsrc ? memory->src[axis]->vmax : memory->arg.param.nelem;
 }
 
-/* The flat offset of what is read. place: the order of its axes; NULL: as it is. */
+/* The flat offset of a read. place: the order of its axes; NULL: the present order. */
 static UOp *offset_of(Sched *s, const UOp *index, const int *place) {
   UOp *sum = uop_index_const(s->st, 0);
   int64_t by = 1;
@@ -167,8 +172,8 @@ static void add_loops(Walk *w, UOp *const *loop, int n) {
     if (loop[i]->op == OPS_RANGE) w->loop[w->nloop++] = loop[i];
 }
 
-/* Stage q, where stage i has its axes in another order. False: it reads too much to be looked at, or out of
- * memory. */
+/* Fills *w for stage q, if stage i has its axes in the order `place`. Returns false if q has too many reads
+ * or loops, or if out of memory. */
 static bool walk_of(Sched *s, int q, int i, const int *place, Walk *w) {
   const Stage *g = stage_at(s, q);
   if (g->reads.len > MOST_READ || g->nout + g->nred > MOST_WALKED) return false;
@@ -193,7 +198,8 @@ static bool walk_of(Sched *s, int q, int i, const int *place, Walk *w) {
   return ok;
 }
 
-/* Iterations in a row of lanes along loop l: of those that it makes one run of all memory with, too. */
+/* The number of iterations that can be consecutive lanes along loop l. Other loops that continue its run in
+ * all memories are included. */
 static int64_t lanes_along(const Walk *w, int l) {
   int64_t n = range_extent(w->loop[l]);
   for (bool more = true; more;) {
@@ -209,7 +215,7 @@ static int64_t lanes_along(const Walk *w, int l) {
   return n;
 }
 
-/* What an iteration moves, in loads of a vector, with lanes along the loop that suits it best. */
+/* What one iteration moves, counted in loads of a vector, with lanes along the loop that is best for it. */
 static double moved_each(const Walk *w) {
   double least = INFINITY;
   for (int l = 0; l < w->nloop; l++) {
@@ -223,7 +229,8 @@ static double moved_each(const Walk *w) {
   return w->nloop ? least : 0;
 }
 
-/* .. by stage i and its readers, with its axes in that order; INFINITY: not known. */
+/* The same for all iterations of stage i and its readers, with the axes of i in the given order. INFINITY:
+ * not known. */
 static double moved_in_order(Sched *s, int i, const int *place) {
   const Stage *g = stage_at(s, i);
   Walk w;
@@ -236,8 +243,8 @@ static double moved_in_order(Sched *s, int i, const int *place) {
   return all;
 }
 
-/* Axis d last, those that were behind it before the first that is part of the same index as one of them: the
- * elements of a window are whole pictures then. */
+/* Puts axis d last. The axes behind d move to before the first axis that is in one index with one of them, so
+ * that each element of a window becomes a whole picture. */
 static void last_is(Sched *s, const Stage *g, int d, int *place) {
   int first = d, n = 0;
   for (size_t k = 0; k < g->reads.len; k++)
@@ -257,7 +264,7 @@ static void last_is(Sched *s, const Stage *g, int d, int *place) {
     place[n++] = i;
 }
 
-/* Whether an order was found that is much better. */
+/* Whether there is an order that is much better. *best is then that order. */
 static bool find_longer(Sched *s, int i, int *best) {
   static const double WORTH = 0.75;
   const Stage *g = stage_at(s, i);

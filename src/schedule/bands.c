@@ -1,51 +1,53 @@
-/* bands.c: kernels that follow each other, done for a band of rows at a time. In: a schedule, and a machine
- * that has less memory than its temporaries take (Target.memory). Out: the same kernels, some of them in
- * bands: one loop over bands runs all of them, and what one leaves for the next is as high as a band alone.
+/* bands.c: consecutive kernels that run for one band of rows at a time. In: a schedule, and a machine with
+ * less memory than its temporaries take (Target.memory). Out: the same kernels, some of them in bands: one
+ * loop over bands runs all of them, and what one kernel leaves for the next is only as high as a band.
  *
- * Rows are those of one loop of a kernel's grid. Where a kernel begins in a band is a variable of its graph,
- * so one text does for all bands; all windows of a kernel are equally high, and move back where they would
- * leave the axis. Rows that two bands need are computed in both. What is read after the last band stays
- * whole. */
+ * Rows are the iterations of one loop of a kernel's grid. The first row of a kernel in a band is a
+ * variable of its graph, so one program serves all bands. All windows of a kernel have the same height,
+ * and are moved back if they would leave the axis. Rows that two bands need are computed in both. What is
+ * read after the last band stays whole. */
 #include "schedule/stage.h"
 #include "uop/dims.h"
 #include <string.h>
 
 enum { MOST_ALONG = 12, MOST_COUNT = 64, MOST_TRIED = 8, SMALL_PART = 16 };
 
+/* Rows lo .. hi - 1; none if lo >= hi. */
 typedef struct Part {
   int64_t lo, hi;
 } Part;
 
-/* One kernel of the chain. axis: of the memory that it leaves in bands, by temporary */
+/* One kernel of the chain. height: rows of its window; need: rows that each band needs of it */
 typedef struct Row {
   UOp *loop;
   int64_t extent, height;
-  bool whole; /* something that it stores stays */
+  bool whole; /* it stores something that is not in bands */
   Part need[MOST_COUNT];
   int64_t at[MOST_COUNT]; /* its first row in each band */
 } Row;
 
-/* A temporary: who stores it; rows lie `stride` elements apart, `extent` of them; 0: not known yet. */
+/* A temporary. writer: the kernel that stores it. It has `extent` rows, `stride` elements apart; 0: not known
+ * yet. */
 typedef struct Kept {
   int writer;
   int64_t stride, extent;
-  bool band; /* nobody needs it after the chain */
+  bool band; /* it is not needed after the chain */
 } Kept;
 
 typedef struct Bands {
   Sched *s;
   Schedule *out;
-  UOpVec *reads; /* by kernel: INDEX nodes that are read */
+  UOpVec *reads; /* by kernel: the INDEX nodes that it reads */
   Kept *kept;    /* by temporary */
   Row row[2 * MOST_ALONG + 1];
   int first, last, count;
-  double us; /* that computing rows again costs */
+  double us; /* extra time for rows that are computed more than once */
   int64_t peak;
 } Bands;
 
 static int64_t temp_bytes(const SchedTemp *t) { return t->nelem * (int64_t)dtype_size(t->dtype); }
 
-/* Memory for this alone: no output, and neither a part of another one nor made of parts. */
+/* A temporary with memory of its own: no root, no part of another one, and not made of parts. */
 static bool is_own(const SchedTemp *t) { return t->root < 0 && !t->in && !t->whole; }
 
 static int temp_of(const SchedKernel *k, const UOp *param) {
@@ -56,7 +58,8 @@ static int temp_of(const SchedKernel *k, const UOp *param) {
 /* ---- what kernels read */
 static bool is_memory(const UOp *u) { return u->op == OPS_INDEX && u->src[0]->op == OPS_PARAM; }
 
-/* A place that is stored to may be read as well. */
+/* Lists the INDEX nodes of kernel k, including places that are stored to, because these may be read as
+ * well. */
 static bool reads_listed(Bands *b, int k) {
   UOp *sink = b->out->kernel[k].ast;
   UOpVec order = {0};
@@ -73,7 +76,7 @@ static bool reads_listed(Bands *b, int k) {
   return ok;
 }
 
-/* Axis d of a memory's index: how far its elements are apart. */
+/* The distance of elements along axis d, in elements. */
 static int64_t stride_of(const UOp *param, int d) {
   int64_t stride = 1;
   for (int i = d + 1; i < param->nsrc; i++)
@@ -81,7 +84,7 @@ static int64_t stride_of(const UOp *param, int d) {
   return stride;
 }
 
-/* The axis of an index that has these rows; -1: it has none such. */
+/* The axis with this stride and extent; -1: there is none. */
 static int axis_of(const UOp *param, int64_t stride, int64_t extent) {
   for (int d = 0; d < param->nsrc; d++)
     if (is_const(param->src[d]) && param->src[d]->vmax == extent && stride_of(param, d) == stride) return d;
@@ -99,7 +102,7 @@ static bool is_grid(const UOp *r) {
   return r->op == OPS_RANGE && r->arg.range.type == AXIS_GLOBAL && is_const(r->src[0]) && r->src[0]->vmax > 1;
 }
 
-/* Every store runs over r, and a temporary that its readers want in rows has them there. */
+/* Whether r is a loop of every store, and the row axis of each temporary that is read in rows. */
 static bool stores_along(Bands *b, int k, const UOp *r) {
   const SchedKernel *sk = &b->out->kernel[k];
   for (int i = 0; i < sk->ast->nsrc; i++) {
@@ -117,7 +120,8 @@ static bool stores_along(Bands *b, int k, const UOp *r) {
   return true;
 }
 
-/* What k reads of the chain depends on r along one axis, whose rows its writer then has to have. */
+/* Whether all that k reads of the chain moves with r along one axis; its writer must then have rows along
+ * that axis. */
 static bool reads_along(Bands *b, int k, const UOp *r) {
   const SchedKernel *sk = &b->out->kernel[k];
   for (size_t i = 0; i < b->reads[k].len; i++) {
@@ -141,8 +145,8 @@ static UOp *store_loop(const UOp *sink, int i) {
   return st->op == OPS_STORE && st->nsrc > 2 + i ? st->src[2 + i] : NULL;
 }
 
-/* Kernel k along one of its loops (of the last kernel, number `loop`), and all before it along what that asks
- * for. */
+/* Finds the loop of kernel k whose iterations are the rows (for the last kernel: number `loop`), and those of
+ * all kernels before it, as their readers require. */
 static bool rows_found(Bands *b, int k, int loop) {
   if (k < b->first) return true;
   const SchedKernel *sk = &b->out->kernel[k];
@@ -160,7 +164,7 @@ static bool rows_found(Bands *b, int k, int loop) {
   return ok;
 }
 
-/* A memory of the user's that the chain changes is not read in it, and each temporary has one writer. */
+/* Whether the chain reads no memory of the user's that it changes, and each temporary has one writer. */
 static bool chain_is_pure(const Bands *b) {
   for (int k = b->first; k <= b->last; k++) {
     const SchedKernel *sk = &b->out->kernel[k];
@@ -181,7 +185,7 @@ static bool chain_is_pure(const Bands *b) {
 }
 
 /* ---- how high the windows are */
-/* Rows of axis d that index x reads in the window of band i. */
+/* The rows of axis d that index x reads in the window of band i. */
 static Part rows_read(Bands *b, int k, UOp *x, int d, int i) {
   Sched *s = b->s;
   Row *r = &b->row[k - b->first];
@@ -201,6 +205,8 @@ static void part_joined(Part *p, Part with) {
   p->hi = none ? with.hi : TG_MAX(p->hi, with.hi);
 }
 
+/* Sets the height of the window, and its first row in each band. Returns false if it is empty or the whole
+ * loop. */
 static bool window_set(Bands *b, int k) {
   Row *r = &b->row[k - b->first];
   int64_t share = (r->extent + b->count - 1) / b->count;
@@ -228,7 +234,7 @@ static bool needs_handed(Bands *b, int k) {
   return true;
 }
 
-/* ---- what it takes */
+/* ---- memory and time */
 static int64_t live_bytes(const Bands *b, int k) {
   int64_t sum = 0;
   for (int t = 0; t < b->out->ntemp; t++) {
@@ -246,7 +252,7 @@ static int64_t live_bytes(const Bands *b, int k) {
   return sum;
 }
 
-/* The chain in so many bands: what it takes, and what it costs. */
+/* Computes the memory and the extra time of a chain in `count` bands. Returns false if it is impossible. */
 static bool chain_tried(Bands *b, int first, int last, int loop, int count) {
   b->first = first, b->last = last, b->count = 0;
   for (int k = first; k <= last; k++)
@@ -274,8 +280,8 @@ static bool chain_tried(Bands *b, int first, int last, int loop, int count) {
   return true;
 }
 
-/* ---- the kernels in bands */
-/* The number among the variables of k of the kernel whose first row is meant; -1: too many. */
+/* ---- writing the kernels in bands */
+/* The number, among the variables of k, of the first row of kernel `of`; -1: too many. */
 static int row_number(SchedKernel *k, int of) {
   for (int i = 0; i < k->nrow; i++)
     if (k->row[i] == of) return i;
@@ -288,7 +294,7 @@ static UOp *row_variable(Bands *b, const SchedBand *band, int i) {
   return i < 0 ? NULL : dim_uop(b->s->st, b->s->mem, dim_of_var(b->s->st, band->var[i]));
 }
 
-/* An index of a memory that is as high as a window: rows are counted from its first one. */
+/* An index of a memory that is as high as a window: rows are counted from the window's first. */
 static UOp *index_in_band(Bands *b, SchedKernel *sk, const SchedBand *band, UOp *x, const UOpMap *there) {
   UOpStore *st = b->s->st;
   UOp *p = x->src[0], *src[MAX_RANK + 2], *ext[MAX_RANK];
@@ -382,7 +388,7 @@ static bool chain_applied(Bands *b) {
   return ok;
 }
 
-/* ---- which kernels */
+/* ---- choosing the kernels */
 static void said(const Bands *b, int64_t before) {
   if (b->s->opt->explain)
     str_printf(
@@ -391,7 +397,8 @@ static void said(const Bands *b, int64_t before) {
         b->first, b->last, b->count, (long long)b->peak, (long long)before, b->us);
 }
 
-/* The chain around kernel `at` that fits with the least work, else the one that takes least. */
+/* Chooses the chain around kernel `at` that fits with the least extra work, or, if none fits, the one that
+ * takes least memory. */
 static bool chain_chosen(Bands *b, int at, int64_t most, int64_t before) {
   static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, MOST_COUNT};
   int first = 0, last = 0, loop = 0, count = 0, n = b->out->nkernel;
@@ -411,7 +418,8 @@ static bool chain_chosen(Bands *b, int at, int64_t most, int64_t before) {
   return count && chain_tried(b, first, last, loop, count);
 }
 
-/* What reads no temporary and leaves little may run before all others: then it stands in no chain. */
+/* Whether k reads no temporary and leaves little. It may run before all other kernels, and then interrupts no
+ * chain. */
 static bool runs_early(const Bands *b, int k) {
   const Schedule *o = b->out;
   const SchedKernel *sk = &o->kernel[k];

@@ -1,11 +1,11 @@
-/* build.c: kernels as sets of stages -> kernel graphs. In: members with their place in the grid. Out: SINK of
- * STOREs over RANGE, INDEX and REDUCE, slots and loops numbered in an order that does not depend on where the
- * kernel stands, so that equal kernels are equal text.
+/* build.c: kernels as sets of stages -> kernel graphs. In: the members of each kernel, with their axes in
+ * the grid. Out: a SINK of STOREs over RANGE, INDEX and REDUCE. Slots and loops are numbered in an order
+ * that does not depend on the kernel's position in the schedule, so that equal kernels are equal text.
  *
- * Phases. A member that needs a finished reduction, or a row at another inner index, comes a phase after it.
- * Members of one phase with equal inner extents loop over the same RANGEs, and so share a loop: the sum of a
- * softmax is taken while its exponentials are kept. What a later phase reads stands in a register if it has
- * no inner axis, else in a DEFINE_LOCAL row, or is computed again (local_plan decides). */
+ * Phases. A member that needs a finished reduction, or a row at another inner index, is one phase later.
+ * Members of one phase with equal inner extents use the same RANGEs, and so share a loop: a softmax sums
+ * its exponentials in the loop that stores them. What a later phase reads is in a register if it has no
+ * inner axis. Otherwise it is in a DEFINE_LOCAL row, or it is computed again (local_plan decides). */
 #include "schedule/stage.h"
 #include <string.h>
 
@@ -19,7 +19,7 @@ typedef struct Member {
   int nnest, phase;
   UOp *nest[MAX_RANK];
   int64_t elems;
-} Member; /* value over grid and nest */
+} Member; /* value over the grid and the loops in nest; elems: elements in local memory */
 
 typedef struct Build {
   Sched *s;
@@ -27,18 +27,19 @@ typedef struct Build {
   Schedule *out;
   int *temp_of;
   Member *m;
-  int ki;    /* the kernel that is built */
-  int whole; /* the temporary that is stored to */
+  int ki;    /* the kernel that is being built */
+  int whole; /* the temporary that is being stored to */
   Vec(Nest) nests;
-  /* Loops, locals and memories are numbered anew in each kernel: of equal ones, all nodes are the same. */
+  /* Loops, locals and memories are numbered anew in each kernel, so that equal kernels have the same
+   * nodes. */
   int64_t first_range, nlocal;
-  Vec(int64_t) slots; /* what its memories are, from LOCAL_SLOT on */
-  Map numbered;       /* SINK of a kernel -> Numbered */
+  Vec(int64_t) slots; /* the memories of the kernel; their slots begin at LOCAL_SLOT */
+  Map numbered;       /* SINK of a kernel, before it is numbered -> Numbered */
 } Build;
 
 #define LOCAL_SLOT (INT64_C(1) << 41)
 
-/* Slot of memory `global` in the kernel that is built; -1: out of memory. */
+/* The slot of memory `global` in the kernel that is being built; -1: out of memory. */
 static int64_t slot_here(Build *b, int64_t global) {
   size_t i = 0;
   while (i < b->slots.len && b->slots.at[i] != global)
@@ -47,7 +48,7 @@ static int64_t slot_here(Build *b, int64_t global) {
   return LOCAL_SLOT + (int64_t)i;
 }
 
-/* Row-major offset; axes of extent 1 stand as constants. */
+/* The row-major offset. An axis of extent 1 is a constant, and is left out. */
 static UOp *flat(Sched *s, int n, UOp *const *axis, UOp *const *idx) {
   UOp *f = uop_index_const(s->st, 0);
   int64_t stride = 1;
@@ -61,7 +62,7 @@ static UOp *flat(Sched *s, int n, UOp *const *axis, UOp *const *idx) {
 
 static UOp *placed(Build *b, UOp *value, int n, UOp *const *from, UOp *const *to);
 
-/* Where a stage's value lives in memory, at idx: a temporary, or the buffer that a store writes. */
+/* The place of a stage's value in memory, at idx: in a temporary, or in the buffer that a store writes. */
 static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   Sched *s = b->s;
   Stage *g = stage_at(b->s, i);
@@ -89,7 +90,7 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   return slot < 0 ? NULL : memory_index(s, dt, stage_out_size(g), slot, g->nout, ext, idx);
 }
 
-/* of[d] for each axis d that is an inner loop. */
+/* Collects of[d] for each axis d that is an inner loop. Returns their number. */
 static int inner_axes(const Stage *g, UOp *const *of, UOp **out) {
   int n = 0;
   for (int d = 0; d < g->nout; d++)
@@ -104,8 +105,8 @@ static bool same_axes(int n, UOp *const *a, int m, UOp *const *b) {
   return true;
 }
 
-/* Member q's value at idx (one per out axis): the value itself inside its own loops, else its row, else the
- * value computed again. */
+/* The value of member q at idx (one index per out axis). It is the value itself inside q's own loops.
+ * Elsewhere it is an element of q's row, or, if q has no row, the value computed again. */
 static UOp *member_at(Build *b, int q, UOp *const *idx) {
   Sched *s = b->s;
   Stage *g = stage_at(b->s, q);
@@ -117,7 +118,8 @@ static UOp *member_at(Build *b, int q, UOp *const *idx) {
   return UNEW(s->st, OPS_INDEX, stage_dtype(g), 1, ARG0, m->local, flat(s, n, m->nest, at));
 }
 
-/* u in the kernel: its sources as they are there, what it reads by what stands for that. */
+/* Node u as it is in the kernel: it gets the new sources, and a read of a stage becomes that stage's value or
+ * memory. */
 static UOp *node_placed(Build *b, UOp *u, const UOpMap *there) {
   Sched *s = b->s;
   if (u->op == OPS_PARAM && u->arg.param.slot >= 0) {
@@ -133,7 +135,7 @@ static UOp *node_placed(Build *b, UOp *u, const UOpMap *there) {
   return stage_at(s, q)->kernel == b->ki ? member_at(b, q, idx) : memory_at(b, q, idx);
 }
 
-/* A value of a stage as it stands in the kernel, with `to` for its loops `from`. */
+/* The value of a stage in the kernel, with `to` in place of its loops `from`. */
 static UOp *placed(Build *b, UOp *value, int n, UOp *const *from, UOp *const *to) {
   Sched *s = b->s;
   UOpVec order = {0};
@@ -153,6 +155,7 @@ static UOp *placed(Build *b, UOp *value, int n, UOp *const *from, UOp *const *to
   return r;
 }
 
+/* The phase of stage i, whose innermost loops are `loop`. */
 static int phase_of(Build *b, int i, int nloop, UOp *const *loop) {
   Stage *g = stage_at(b->s, i);
   int phase = 0;
@@ -170,6 +173,8 @@ static int phase_of(Build *b, int i, int nloop, UOp *const *loop) {
   return phase;
 }
 
+/* Fills `to` with the loops that this phase has for these extents, or makes them. Returns false if out of
+ * memory. */
 static bool shared_nest(Build *b, int phase, int n, UOp *const *loop, UOp **to) {
   Sched *s = b->s;
   for (size_t i = 0; i < b->nests.len; i++) {
@@ -226,8 +231,8 @@ static bool build_member(Build *b, UOp *const *grid, int i) {
   return m->local != NULL;
 }
 
-/* The loops of a stage's own store. A scatter runs in the order of its axes; a scan carries its value in the
- * innermost loop. */
+/* The loops of a stage's own store. A scatter runs in the order of its axes. The innermost loop of a scan
+ * carries its value. */
 static int own_loops(const Stage *g, UOp *const *idx, UOp *const *grid, int ngrid, UOp **out) {
   int n = 0;
   if (g->update)
@@ -239,7 +244,8 @@ static int own_loops(const Stage *g, UOp *const *idx, UOp *const *grid, int ngri
   return n + inner_axes(g, g->out, out + n);
 }
 
-/* The stores of an update: what its place becomes, and with OLD what it was. */
+/* Adds the stores of an update: the new value of its place, and, with SCATTER_OLD, the old value of that
+ * place. */
 static bool build_update(Build *b, int i, UOp *const *idx, int nloop, UOp *const *loop, UOpVec *stores) {
   Sched *s = b->s;
   Stage *g = stage_at(s, i);
@@ -265,9 +271,10 @@ static bool build_update(Build *b, int i, UOp *const *idx, int nloop, UOp *const
   return st && vec_push(s->mem, stores, st);
 }
 
-/* The loops of a kernel in the order in which its stores and reductions list them, readers before what they
- * read. Numbered so, equal kernels have equal loops however their index sums are written; and since those
- * are sorted by what their loops are called, equal sums once they are simplified again. */
+/* Lists the loops of a kernel in the order in which its stores and reductions list them, readers before what
+ * they read. If loops are numbered in this order, equal kernels have equal loops, however their index sums
+ * are written. Index sums are sorted by the names of loops, so after one more simplification equal sums are
+ * equal too. */
 static bool loops_listed(Sched *s, UOp *sink, UOpVec *out) {
   UOpVec todo = {0};
   UOpMap *seen = uop_map_begin(s->st, s->st);
@@ -289,14 +296,14 @@ static bool loops_listed(Sched *s, UOp *sink, UOpVec *out) {
   return ok;
 }
 
-/* Of a kernel's graph as it is built: the same with its final numbers. */
+/* A kernel's graph with its final numbers. */
 typedef struct Numbered {
   UOp *ast;
   int narg;
-  int64_t local[]; /* by PARAM slot: what it was before */
+  int64_t local[]; /* by PARAM slot: its index in Build.slots */
 } Numbered;
 
-/* Loops, PARAM slots and locals by number, those two in depth-first order. */
+/* Numbers loops, PARAM slots and locals; slots and locals are numbered in depth-first order. */
 static Numbered *renumbered(Build *b, UOp *sink) {
   Sched *s = b->s;
   UOpVec order = {0}, from = {0}, to = {0};
@@ -331,7 +338,7 @@ static Numbered *renumbered(Build *b, UOp *sink) {
   return ok && n->ast ? n : NULL;
 }
 
-/* Equal kernels are numbered once, and are one graph. */
+/* Gives *sk its graph. Equal kernels are numbered once, and are one graph. */
 static bool number(Build *b, SchedKernel *sk, UOp *sink) {
   Numbered *n = map_get_ptr(&b->numbered, sink);
   if (!n && (!(n = renumbered(b, sink)) || !map_put_ptr(&b->numbered, (uintptr_t)sink, n))) return false;
@@ -376,7 +383,7 @@ static void lies_there(void *user, const Segment *p) {
   b->out->temp[b->whole].whole = true;
 }
 
-/* The store of member i, but for what is there already. */
+/* Adds the store of member i, without the parts that are in memory already. */
 static bool store_add(Build *b, int i, const Store *st, UOpVec *stores) {
   Sched *s = b->s;
   const Stage *g = stage_at(s, i);
@@ -453,10 +460,11 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   return ok;
 }
 
-/* Levels at which kernels run: those that make a slice of a value wait until the last level before their
- * first reader, so that less of it lives at once. by: kernels by level, and afterwards by that. */
+/* Moves kernels between levels. A kernel that makes a slice of a value waits until the last level before its
+ * first reader, so that fewer slices are alive at once. by: the kernels of each level, changed in place. */
 static bool made_late(Sched *s, const StageSets *ks, IntVec *by, int nlevel) {
-  int *first = mem_alloc(s->mem, (ks->len + 1) * sizeof *first); /* reader of each kernel */
+  /* by kernel: the level of its first reader */
+  int *first = mem_alloc(s->mem, (ks->len + 1) * sizeof *first);
   bool ok = first != NULL;
   for (size_t k = 0; ok && k < ks->len; k++)
     first[k] = nlevel;
@@ -510,7 +518,7 @@ bool build_kernels(Sched *s, const StageSets *ks, Schedule *out) {
       if (ok && sk->ast->nsrc)
         out->nkernel++;
       else
-        *sk = (SchedKernel){0}; /* its values were simplified out of all who read them */
+        *sk = (SchedKernel){0}; /* all its values were simplified out of their readers */
     }
   for (int l = 0; by && l <= maxlevel; l++)
     vec_free(s->mem, &by[l]);

@@ -1,10 +1,11 @@
-/* concat.c: a value of which parts are values of their own, as of a concatenation. In: a store, before it stands
- * in its kernel. Out: what is left of it when parts that are in memory are made where the whole has them: then
- * nobody copies them. So each step of an LSTM writes its row of the output.
+/* concat.c: a value with parts that are values of their own, such as a concatenation. In: a store that is
+ * about to be built. Out: the stores that are left if parts that have memory are computed in their place
+ * in the whole, so that nothing copies them. This is how each step of an LSTM writes its row of the
+ * output.
  *
  *   STORE(y[r], WHERE(r < 64, a[r], WHERE(r < 128, b[r - 64], c)))     r: 192
  *
- * With a and b at y[0] and y[64], 64 iterations are left, from 128 on: of c. */
+ * If a is at y[0] and b is at y[64], 64 iterations are left: those from 128 on, which store c. */
 #include "schedule/stage.h"
 
 enum { MOST_NESTED = 16 };
@@ -13,7 +14,7 @@ typedef struct Box {
   int64_t from[2 * MAX_RANK], to[2 * MAX_RANK]; /* iterations of each loop */
 } Box;
 
-/* What the loops make of a place: a sum of these. */
+/* A place as a function of the loops: the sum of by[r] * r, plus rest. */
 typedef struct Affine {
   int64_t by[2 * MAX_RANK], rest;
 } Affine;
@@ -28,11 +29,12 @@ typedef struct Concat {
   const Store *store;
   Affine place;
   Vec(Piece) pieces;
-  Box left[MOST_LEFT]; /* around all that is in no piece */
+  Box left[MOST_LEFT]; /* boxes around all that is in no piece */
   int nleft;
-  UOp *common[2 * MAX_RANK]; /* loops of all stores that are left; NULL: not made yet */
+  UOp *common[2 * MAX_RANK]; /* new loops that all remaining stores share; NULL: not made yet */
 } Concat;
 
+/* Adds `times` * e. Returns false if e is not affine in the loops. */
 static bool affine_add(const Store *s, const UOp *e, int64_t times, Affine *out) {
   if (e->op == OPS_ADD) return affine_add(s, e->src[0], times, out) && affine_add(s, e->src[1], times, out);
   int64_t n = times;
@@ -46,7 +48,7 @@ static bool affine_add(const Store *s, const UOp *e, int64_t times, Affine *out)
   return false;
 }
 
-/* The element of its memory that an INDEX without a gate is. */
+/* The element of its memory that an INDEX without a gate reads. Returns false if it is not affine. */
 static bool place_of(const Store *s, const UOp *index, Affine *out) {
   const UOp *memory = index->op == OPS_INDEX && !index->arg.i ? index->src[0] : NULL;
   int64_t stride = 1;
@@ -61,7 +63,7 @@ static bool place_of(const Store *s, const UOp *index, Affine *out) {
 }
 
 /* ---- conditions */
-/* `r < at`, or with less false `r >= at`, of loop r. */
+/* A condition on loop r: `r < at`, or `r >= at` if less is false. */
 typedef struct Bound {
   int r;
   int64_t at;
@@ -87,7 +89,7 @@ static bool bound_of(const Store *s, const UOp *u, Bound *out) {
 
 typedef enum { HOLDS, FAILS, SPLITS, UNKNOWN } Asked;
 
-/* A condition within a box; SPLITS: by that bound it is cut. */
+/* Whether u holds or fails in all of box b. SPLITS: bound *by cuts the box. */
 static Asked asked(const Store *s, const UOp *u, const Box *b, Bound *by) {
   if (u->op == OPS_AND) {
     Asked x = asked(s, u->src[0], b, by);
@@ -107,7 +109,7 @@ static int64_t box_size(const Store *s, const Box *b) {
   return n;
 }
 
-/* Whether a box of the whole is all of a memory, one element after the other: *out. */
+/* Whether a box of the whole is all of a memory, in order. *out: that memory and its place in the whole. */
 static bool is_part(const Concat *c, const UOp *u, const Box *b, Segment *out) {
   const Store *s = c->store;
   Affine a;
@@ -124,7 +126,7 @@ static bool is_part(const Concat *c, const UOp *u, const Box *b, Segment *out) {
   return first == 0 && last == u->src[0]->arg.param.nelem - 1 && last + 1 == box_size(s, b);
 }
 
-/* Past the last one, boxes become one around both. */
+/* Adds a box to what is left. If there is no room, the last box is extended around both. */
 static void left_add(Concat *c, const Box *b) {
   if (c->nleft < MOST_LEFT) {
     c->left[c->nleft++] = *b;
@@ -163,7 +165,7 @@ static bool meets_left(const Concat *c, const Box *b) {
   return any;
 }
 
-/* Whether the memory is met for the first time in this scan. */
+/* Whether this scan has not met the memory before. */
 static bool is_new(Sched *s, int64_t slot, bool *ok) {
   uint64_t last = 0;
   bool had = map_get(&s->scanned, (uint64_t)slot, &last) && last == s->scans;
@@ -171,7 +173,8 @@ static bool is_new(Sched *s, int64_t slot, bool *ok) {
   return !had;
 }
 
-/* What is left is boxes, too: pieces that they meet are copied, as is a memory that is there already. */
+/* Drops pieces that must be copied: those that overlap a box that is left, that `may` refuses, or whose
+ * memory is in another piece. Each adds a box, so this is repeated until nothing changes. */
 static bool pieces_kept(Concat *c, bool (*may)(void *user, const Segment *p), void *user) {
   bool ok = true;
   for (bool changed = true; ok && changed;) {
@@ -190,8 +193,8 @@ static bool pieces_kept(Concat *c, bool (*may)(void *user, const Segment *p), vo
   return ok;
 }
 
-/* Iterations from .. to - 1 of loop r: *out, of a loop from 0 on, which is *now; NULL: there is one. A loop that
- * the stores have in common stays one of the grid. */
+/* Makes loop r run over the iterations of a box. *now: a loop from 0 on; NULL: one iteration. *out: the
+ * iteration as an expression of it. A loop that all remaining stores have in common stays one of the grid. */
 static bool loop_left(Concat *c, int r, const Box *left, UOp **now, UOp **out) {
   UOpStore *st = c->s->st;
   UOp *was = c->store->range[r], *begin = uop_index_const(st, left->from[r]);
@@ -212,7 +215,7 @@ static bool loop_left(Concat *c, int r, const Box *left, UOp **now, UOp **out) {
   return *out != NULL;
 }
 
-/* The store of iterations that are left. */
+/* The store of the iterations of a box. */
 static bool store_left(Concat *c, const Box *left, Store *out) {
   Sched *s = c->s;
   const Store *own = c->store;
@@ -220,7 +223,7 @@ static bool store_left(Concat *c, const Box *left, Store *out) {
   *out = (Store){.nrange = 0};
   for (int r = 0; r < own->nrange; r++)
     if (!loop_left(c, r, left, &now[r], &to[r])) return false;
-  for (int grid = 1; grid >= 0; grid--) /* those of the grid stand outside */
+  for (int grid = 1; grid >= 0; grid--) /* loops of the grid are the outer ones */
     for (int r = 0; r < own->nrange; r++)
       if (now[r] && (now[r]->arg.range.type == AXIS_GLOBAL) == grid) out->range[out->nrange++] = now[r];
   for (int i = 0; i < 2; i++) {
@@ -244,19 +247,19 @@ int concat_parts(Sched *s, const Store *store, bool (*may)(void *user, const Seg
   }
   if (fits) ok = pieces_found(&c, store->value, all, 0);
   if (ok) ok = pieces_kept(&c, may, user);
-  for (int i = 0; i < c.nleft; i++) /* a loop of other stores stays as it is */
+  for (int i = 0; i < c.nleft; i++) /* a loop shared with other stores stays as it is */
     for (int r = 0; r < store->nshared; r++)
       if (c.left[i].from[r] != 0 || c.left[i].to[r] != all.to[r]) c.pieces.len = 0;
   for (size_t i = 0; ok && i < c.pieces.len; i++)
     joined(user, &c.pieces.at[i].part);
   for (int i = 0; ok && c.pieces.len && i < c.nleft; i++)
     ok = store_left(&c, &c.left[i], &left[i]);
-  if (!c.pieces.len) c.nleft = 1; /* all of it */
+  if (!c.pieces.len) c.nleft = 1; /* the whole store */
   vec_free(s->mem, &c.pieces);
   return ok ? c.nleft : -1;
 }
 
-/* ---- afterwards */
+/* ---- after all kernels are built */
 static void temps_used(Schedule *out) {
   for (int t = 0; t < out->ntemp; t++)
     out->temp[t].first = -1;
@@ -274,7 +277,7 @@ static void temps_used(Schedule *out) {
   }
 }
 
-/* The arguments of a kernel that are parts are told as that. */
+/* A kernel's arguments that are parts become the whole, with an offset. */
 static bool arguments_joined(Schedule *out, SchedKernel *sk) {
   bool any = false;
   for (int a = 0; a < sk->narg; a++)
@@ -292,7 +295,7 @@ static bool arguments_joined(Schedule *out, SchedKernel *sk) {
   return offset != NULL;
 }
 
-/* In the order in which they are first used, without parts. */
+/* Numbers temporaries in the order of their first use, without parts. */
 static bool temps_numbered(Sched *s, Schedule *out) {
   int *number = mem_alloc(s->mem, ((size_t)out->ntemp + 1) * sizeof *number), n = 0;
   SchedTemp *temp = arena_array(&out->arena, SchedTemp, out->ntemp + 1);

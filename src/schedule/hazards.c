@@ -1,14 +1,13 @@
-/* hazards.c: what must come before what. In: stages. Out: edges (a reader of a buffer before the store that
- * overwrites it), and an order. Edges are made before anything joins, so that joining can only respect them.
- */
+/* hazards.c: what must run before what. In: stages. Out: edges from each reader of a buffer to the store that
+ * overwrites it, and a topological order. The edges are made before any stages are joined, so no join can
+ * forget one. */
 #include "schedule/stage.h"
 
-/* ---- hazards: edges before anything joins. A reader of a buffer's old version comes before the store; a
- * store that reads its own buffer elsewhere than where it writes first computes its value into a stage of its
- * own. */
+/* ---- hazards. A stage that reads the old version of a buffer must run before the store. If a store reads
+ * its own buffer at other places than it writes, its value is first computed in a stage of its own. */
 static bool split_self_hazard(Sched *s, int i) {
   Stage *g = stage_at(s, i);
-  if (g->update) return true; /* rangeify saw that it reads its own places alone */
+  if (g->update) return true; /* rangeify has checked that it reads only the places that it writes */
   bool clash = false;
   for (size_t k = 0; k < g->reads.len; k++) {
     const UOp *x = g->reads.at[k].index;
@@ -40,12 +39,12 @@ static bool split_self_hazard(Sched *s, int i) {
   return stage_scan(s, nv) && stage_scan(s, i) && vec_push(s->mem, &stage_at(s, i)->after, nv);
 }
 
-/* One pass over the reads: the stores of a buffer are found by its slot. */
+/* Makes the edges in one pass over the reads. The stores of a buffer are found by its slot. */
 bool hazards(Sched *s) {
   size_t n0 = s->stages.len;
   for (size_t i = 0; i < n0; i++)
     if (stage_at(s, (int)i)->is_store && !split_self_hazard(s, (int)i)) return false;
-  Map last; /* slot -> its last store + 1; prev chains the earlier ones */
+  Map last; /* slot -> number of its last store + 1; prev links to the earlier stores of the slot */
   map_init(&last, s->mem);
   size_t n = s->stages.len;
   uint64_t v;
@@ -53,7 +52,7 @@ bool hazards(Sched *s) {
   bool ok = prev != NULL;
   for (size_t w = 0; ok && w < n; w++) {
     if (!stage_at(s, (int)w)->is_store || stage_at(s, (int)w)->buffer < 0)
-      continue; /* a scatter's own memory has no other user */
+      continue; /* no other stage uses a scatter's own memory */
     prev[w] = map_get(&last, (uint64_t)stage_at(s, (int)w)->buffer, &v) ? (int)v : 0;
     ok = map_put(&last, (uint64_t)stage_at(s, (int)w)->buffer, w + 1);
   }
@@ -70,7 +69,7 @@ bool hazards(Sched *s) {
             ints_have(&st->war, (int)r))
           continue;
         if (q >= 0 && !ints_have(&st->after, q))
-          continue; /* reads what an earlier store left: only a later store can spoil it */
+          continue; /* it reads the result of an earlier store, so only a later store can overwrite that */
         ok = vec_push(s->mem, &st->war, (int)r);
       }
     }
@@ -80,11 +79,11 @@ bool hazards(Sched *s) {
   return ok;
 }
 
-/* ---- order: depth first, over data, store and write-after-read edges */
+/* ---- order: depth first, over data edges, store edges and write-after-read edges */
 bool order_stages(Sched *s) {
   size_t n = s->stages.len;
   uint8_t *state = mem_alloc(s->mem, n + 1);
-  Vec(int64_t) stack = {0}; /* stage << 32 | next edge */
+  Vec(int64_t) stack = {0}; /* (stage << 32) + number of its next edge */
   bool ok = state != NULL;
   s->order.len = 0;
   for (size_t r = 0; ok && r < n; r++) {

@@ -1,7 +1,5 @@
-/* inline.c: stages written into their readers. In: stages with hazards and an order. Out: the same, less
-#include <stdio.h>
-#include <stdlib.h>
- * those that cost less where they are read than in memory. */
+/* inline.c: stages that are written into their readers. In: stages with hazards and an order. Out: the same,
+ * without those that cost less where they are read than in memory. */
 #include "schedule/stage.h"
 
 static bool reads_of(const Stage *q, int producer) {
@@ -10,8 +8,8 @@ static bool reads_of(const Stage *q, int producer) {
   return false;
 }
 
-/* The reader's value with the producer's where it was read. An index of such a read may hold another one,
- * which is then still there. */
+/* The reader's value with the producer's in place of its reads. The index of such a read may contain another
+ * one, which then remains. */
 UOp *with_value(Sched *s, int reader, int producer) {
   Stage *q = stage_at(s, reader), *g = stage_at(s, producer);
   UOpVec from = {0}, to = {0};
@@ -60,7 +58,7 @@ bool readers_build(Sched *s) {
   return true;
 }
 
-/* A value that is spread: all that it is computed from is a small part of it. */
+/* Whether a value is spread: all that it is computed from is small compared to it. */
 static bool is_spread(Sched *s, const Stage *g) {
   double in = 0;
   for (size_t j = 0; j < g->reads.len; j++)
@@ -85,8 +83,8 @@ static bool is_cheap(Sched *s, const Stage *g) {
   return (full <= 1 && !g->deps.len) || is_spread(s, g);
 }
 
-/* One element of memory, or a constant behind a gate, along which lanes and tiles can go; or what a matrix unit
- * takes as it is. */
+/* Whether v is one element of memory, possibly behind gates whose other side is a constant, so that lanes and
+ * tiles can go along it. A cast to i32 is ignored if a matrix unit takes what it widens. */
 static bool is_read(Sched *s, const UOp *v) {
   while (gated_value(v))
     v = gated_value(v);
@@ -99,8 +97,8 @@ static bool is_read(Sched *s, const UOp *v) {
   return even;
 }
 
-/* What a factor of products is made of is made again for each of them: whether that costs less than memory,
- * recompute_or_store finds out. */
+/* Whether the stage computes a factor of products. Inlined, it would be computed again for each product;
+ * recompute_or_store decides whether that costs less than memory. */
 static bool makes_factor(Sched *s, const Stage *g) {
   bool factor = false;
   for (size_t j = 0; j < g->readers.len; j++)
@@ -116,7 +114,7 @@ bool for_lanes(Sched *s, int i) {
   return in_order;
 }
 
-/* Stage i is computed by its readers alone. */
+/* Writes stage i into all its readers. */
 bool inline_stage(Sched *s, int i) {
   Stage *g = stage_at(s, i);
   bool ok = true;
@@ -134,7 +132,7 @@ bool may_move(Sched *s, int i) {
 }
 
 bool inline_cheap(Sched *s) {
-  /* its buffers are overwritten later: it must keep its place in time */
+  /* by stage: it reads what is overwritten later, so it must run before that */
   uint8_t *pinned = mem_alloc(s->mem, s->stages.len + 1);
   bool ok = pinned && readers_build(s);
   for (size_t w = 0; ok && w < s->stages.len; w++)

@@ -1,9 +1,11 @@
-/* memory_index.c: where memory is read. In: a PARAM's extents, and an index for each axis. Out: the INDEX,
- * without axes of one element; axes whose indices are quotient and remainder of one number are merged. */
+/* memory_index.c: where memory is read. In: the extents of a PARAM, and an index for each axis. Out: the
+ * INDEX, without axes of one element. Axes whose indices are the quotient and the remainder of one number are
+ * merged. */
 #include "schedule/stage.h"
 #include <string.h>
 
-/* Merges two axes indexed by e // c and e % c into one indexed by e; c is the extent of the second. */
+/* Merges two axes indexed by e // c and e % c into one indexed by e; c is the extent of the second. Returns
+ * the number of axes left, or 0 if out of memory. */
 static int joined_axes(Sched *s, int n, int64_t *extents, UOp **idx) {
   for (int d = n - 2; d >= 0; d--) {
     UOp *low = idx[d + 1];
@@ -39,7 +41,7 @@ UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const 
   src[0] = uop_new(s->st, OPS_PARAM, dt, 1, k > 1 ? k : 0, ext, (Arg){.param = {nelem, slot}});
   UOp *x = uop_new(s->st, OPS_INDEX, dt, 1, 1 + TG_MAX(k, 1), src, ARG0);
   if (k < 2 || !x || !has_divmod(x)) return x;
-  /* One offset, where the strides of the axes cancel the divisions of a loop. */
+  /* If the strides of the axes cancel the divisions of a loop, one flat offset is simpler. */
   UOp *flat = index_flat(s->st, s->mem, x);
   if (!flat || has_divmod(flat)) return flat ? x : NULL;
   return UNEW(s->st, OPS_INDEX, dt, 1, ARG0,

@@ -1,6 +1,6 @@
 /* movement_index.c: movement ops as index arithmetic. In: RESHAPE, PERMUTE, EXPAND, SHRINK, FLIP or PAD, and
- * where it is read. Out: where its source is read. The key fact: an axis that a RESHAPE leaves alone keeps its
- * index; only axes that it splits or merges are divided. */
+ * where its result is read. Out: where its source is read. An axis that a RESHAPE leaves alone keeps its
+ * index. Only axes that it splits or merges need divisions. */
 #include "schedule/stage.h"
 #include "uop/dims.h"
 
@@ -10,8 +10,8 @@ static UOp *ix(Sched *s, Ops op, UOp *a, UOp *b) {
 
 UOp *index_by(Sched *s, Ops op, UOp *a, int64_t c) { return ix(s, op, a, dim_uop(s->st, s->mem, c)); }
 
-/* Split both shapes into groups of equal product: an axis alone in its group passes through, only real splits
- * and merges make div and mod. */
+/* Splits both shapes into groups of equal product. An axis alone in its group keeps its index, so only real
+ * splits and merges make divisions and remainders. */
 static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *idx, UOp **to) {
   UOpStore *st = s->st;
   UOp *zero = uop_index_const(st, 0);
@@ -19,7 +19,8 @@ static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *
   while (i < in->n || j < out->n) {
     int i0 = i, j0 = j;
     int64_t pi = i < in->n ? in->v[i++] : 1, pj = j < out->n ? out->v[j++] : 1;
-    /* equal products end it; the larger values find that early */
+    /* a group ends when the products are equal; extending the smaller one (by largest value) finds that
+     * early */
     while (pi != pj) {
       if (dim_max(st, pi) < dim_max(st, pj) && i < in->n)
         pi = dim_mul(st, pi, in->v[i++]);
@@ -92,7 +93,7 @@ UOp *movement_index(Sched *s, UOp *n, UOp *tuple) {
     }
     g = uop_simplify(s->st, s->mem, g);
     break;
-  default: break; /* DETACH and the like: same indices */
+  default: break; /* DETACH and other ops that keep the indices */
   }
   to[in->n] = g;
   return uop_new(s->st, OPS_TUPLE, DT_VOID, 1, in->n + (n->op == OPS_PAD), to, ARG0);

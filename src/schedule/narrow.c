@@ -1,7 +1,7 @@
-/* narrow.c: values that are kept as they were before they were widened. In: stages in kernels. Out: the same;
- * one that other kernels read, and that is a narrow float made wide, or a factor whose numbers are small, is
- * written narrow and widened by who reads it. It is the same value in less memory, and, as a factor of a product, one that a matrix unit takes;
- * so it is done where the machine has units that do. */
+/* narrow.c: values that are kept as they were before they were widened. In: stages in kernels. Out: the same
+ * stages. If a value that other kernels read is a widened narrow float, or a factor whose numbers are small,
+ * it is written narrow and its readers widen it. That takes less memory for the same value, and a matrix unit
+ * takes a narrow factor. So it is done only if the machine has matrix units that take the narrow dtype. */
 #include "schedule/stage.h"
 #include "uop/matrix.h"
 #include <string.h>
@@ -14,19 +14,19 @@ bool unit_takes(const Target *t, DType d) {
   return false;
 }
 
-static bool crosses(Sched *s, const Stage *g) { /* another kernel reads it */
+static bool crosses(Sched *s, const Stage *g) { /* whether another kernel reads it */
   for (size_t r = 0; r < g->readers.len; r++)
     if (stage_at(s, g->readers.at[r])->kernel != g->kernel) return true;
   return false;
 }
 
-static bool is_factor(Sched *s, const Stage *g) { /* somebody who reads it sums products */
+static bool is_factor(Sched *s, const Stage *g) { /* whether a reader of it sums products */
   for (size_t r = 0; r < g->readers.len; r++)
     if (stage_at(s, g->readers.at[r])->nproduct) return true;
   return false;
 }
 
-/* The value as it is written; NULL: as it is. */
+/* The value as it should be written; NULL: it stays as it is. */
 static UOp *narrowed(Sched *s, const Stage *g) {
   static const DType whole[] = {DT_I8, DT_U8, DT_I16};
   if (g->inlined || g->is_store || g->update || g->fixed || g->is_reduce || g->root >= 0) return NULL;
@@ -40,7 +40,7 @@ static UOp *narrowed(Sched *s, const Stage *g) {
   return narrow && unit_takes(s->opt->target, (DType)from->dtype) && crosses(s, g) ? from : NULL;
 }
 
-/* The read, of a stage that is written as `narrow`. */
+/* The same read, if the stage is written as `narrow`. Returns NULL if out of memory. */
 static UOp *widened(Sched *s, const UOp *read, DType narrow) {
   UOp *src[1 + MAX_RANK];
   memcpy(src, read->src, read->nsrc * sizeof *src);

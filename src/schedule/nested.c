@@ -1,17 +1,18 @@
-/* nested.c: reductions written into the reductions that read them. In: stages with hazards and an order. Out:
- * the same, less the tensors between two reductions of which the second one reads each element once, at a
- * shifted place: those that have a tensor per tap of a convolution. Most of it comes before loops are
- * aligned: what is nested has the loops of its reader. */
+/* nested.c: reductions that are written into the reductions that read them. In: stages with hazards and an
+ * order. Out: the same stages, without some tensors between two reductions. The second reduction must read
+ * each element once, at a shifted place. Such a tensor often has an axis for each tap of a convolution. Most
+ * of this is done before loops are aligned, because a nested reduction has the loops of its reader. */
 #include "schedule/stage.h"
 #include "uop/rules.h"
 #include <math.h>
 #include <string.h>
 
-/* Of what two reductions cost apart, what they may cost as one: estimates are not better than that, and a
- * contraction that stands alone is sure of its tile. */
+/* One reduction may cost at most this share of what two cost apart. Estimates are no more exact than that,
+ * and a contraction on its own is sure to get a tile. */
 static const double LEAST_GAIN = 0.98;
 
-/* Whether `of` moves with every loop that e moves with. Bits of `ranges` say it, but for loops past 62. */
+/* Whether `of` moves with every loop that e moves with. The bits of `ranges` decide this, except for loops
+ * past 62. */
 bool ranges_within(Sched *s, UOp *e, UOp *of) {
   if (e->ranges & ~of->ranges) return false;
   if (!(e->ranges & range_bit(63))) return true;
@@ -29,7 +30,7 @@ bool ranges_within(Sched *s, UOp *e, UOp *of) {
 
 bool reads_over(Sched *s, UOp *x, UOp *p) { return uop_has(x, INDEX) && ranges_within(s, p, x); }
 
-/* By the bounds of its places alone: gates are not asked. */
+/* Whether all places are in bounds. Only the bounds of the indices are used, not gates. */
 static bool index_inside(const Sched *s, const UOp *index) {
   const UOp *memory = index->src[0];
   int q = read_stage(index);
@@ -63,7 +64,7 @@ bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c) {
          is_neutral(reduce, c) && x->nsrc - 1 + loops <= MAX_RANK;
 }
 
-/* The value of a stage, and the loops that it reduces over. */
+/* Sets the value of a stage, and the loops that it reduces over. Returns false on failure. */
 static bool reduce_set(Sched *s, Stage *q, UOp *v) {
   if (!v || !(q->value = uop_simplify(s->st, s->mem, v))) return false;
   q->is_reduce = q->value->op == OPS_REDUCE;
@@ -72,11 +73,12 @@ static bool reduce_set(Sched *s, Stage *q, UOp *v) {
   return true;
 }
 
-/* A reduction of a reduction of one op, also behind a gate, is one over the loops of both. */
+/* A reduction of a reduction with the same op becomes one over the loops of both, even if there is a gate
+ * between them. */
 bool merge_reduces(Sched *s, Stage *q) {
   UOp *u = q->value, *merged = u;
   if (u->op != OPS_REDUCE) return true;
-  if (!q->is_reduce && !reduce_set(s, q, u)) return false; /* a view of a reduction is that reduction */
+  if (!q->is_reduce && !reduce_set(s, q, u)) return false; /* a view of a reduction is a reduction */
   Rewrite rw = {.st = s->st, .mem = s->mem};
   for (UOp *next = u; next; next = pm_merge_reduces(&rw, merged))
     merged = next;
@@ -87,14 +89,14 @@ bool merge_reduces(Sched *s, Stage *q) {
   return v == u || reduce_set(s, q, v);
 }
 
-/* Iterations that read an element again; loops of a stage; reads of one that reductions are tried in, because
- * each trial goes through all of them. */
+/* MOST_AGAIN: times that iterations may read one element. MOST_NESTED: loops of a stage. MOST_READS: reads of
+ * a stage in which nesting is tried, because each trial walks through all of them. */
 enum { MOST_AGAIN = 4, MOST_NESTED = 24, MOST_READS = 64 };
 
-/* An index as a sum of multiples of loops. A quotient stands for what is divided: with a stride, a gate lets
- * one of the iterations through that read the same element. */
+/* An index as a sum of multiples of loops. A quotient is treated as its dividend divided exactly: with a
+ * stride, several iterations have the same quotient, but a gate lets only one of them read. */
 typedef struct Terms {
-  int n; /* -1: it is no such sum */
+  int n; /* -1: the index is not such a sum */
   UOp *loop[MAX_RANK];
   double times[MAX_RANK];
 } Terms;
@@ -133,8 +135,9 @@ static bool list_has(UOp *const *v, int n, const UOp *x) {
   return false;
 }
 
-/* The loops of t that are not known yet become known, if each sum of theirs comes from one iteration alone:
- * like the digits of a number, each step is longer than all that smaller ones add up to. */
+/* Makes the unknown loops of t known, if their sum determines the iteration of each. That is so if the loops
+ * are like the digits of a number: each step is longer than the sum of all smaller steps. Returns whether any
+ * loop became known. */
 static bool terms_tell(const Terms *t, UOp **known, int *nknown) {
   Terms open = {0};
   double reach = 0, last = 0;
@@ -160,8 +163,9 @@ static bool terms_tell(const Terms *t, UOp **known, int *nknown) {
   return open.n > 0;
 }
 
-/* How often an element is read again for the loops of reductions that the reader has in it already, of
- * which `known` has some. 0: one of those loops is of no such reduction, or of another stage. */
+/* How often an element is read again because of loops of the reductions that are nested in the reader
+ * already; `known` has some of these loops. Returns 0 if a known loop belongs to no such reduction, or to
+ * another stage. */
 static int64_t again_nested(Sched *s, const Stage *q, UOp *const *known, int nknown) {
   UOpVec order = {0};
   UOp *value = q->value;
@@ -184,8 +188,8 @@ static int64_t again_nested(Sched *s, const Stage *q, UOp *const *known, int nkn
   return ok && own == nknown ? TG_MIN(again, MOST_AGAIN + 1) : 0;
 }
 
-/* Whether no two iterations of the reader's loops read the same element, or only a few, as where a gate of a
- * stride lets one of them through. */
+/* Whether the iterations of the reader's loops read each element once, or at most MOST_AGAIN times. A few
+ * times are allowed because the gate of a stride may let only one of these iterations read. */
 static bool reads_once(Sched *s, const Stage *q, const UOp *index) {
   Terms at[MAX_RANK] = {{0}};
   UOp *known[MAX_RANK];
@@ -209,18 +213,18 @@ static bool reads_once(Sched *s, const Stage *q, const UOp *index) {
   return nested && again * nested <= MOST_AGAIN;
 }
 
-static bool is_plain(const Stage *q, const UOp *index) { /* at the reader's own place in its result */
+static bool is_plain(const Stage *q, const UOp *index) { /* whether it reads only at axes of its own result */
   for (int d = 1; d < index->nsrc; d++)
     if (!is_const(index->src[d]) && !list_has(q->out, q->nout, index->src[d])) return false;
   return true;
 }
 
-/* Where a reader reads each stage: `at` has 0 for one that it does not read, k + 1 for one that its read k
- * alone reads, -1 for one that several do. */
+/* The places at which a reader reads each stage. at: 0 for a stage that it does not read, k + 1 for a stage
+ * that only its read k reads, -1 for a stage that several reads read. */
 typedef struct Places {
-  int reader; /* -1: none, or it has changed */
+  int reader; /* -1: none, or its reads have changed */
   int *at;
-  IntVec known; /* what stands in `at` */
+  IntVec known; /* the stages whose entry in `at` is not 0 */
 } Places;
 
 static bool places_of(Sched *s, int reader, Places *p) {
@@ -240,10 +244,13 @@ static bool places_of(Sched *s, int reader, Places *p) {
   return true;
 }
 
-/* A reduction whose one reader takes each of its elements once, at an index that is not the reader's own
- * place (shifted, or reduced over), can nest in the reader, and the tensor between them is never stored. */
+/* Whether reduction i can be nested in its only reader, so that the tensor between them is never stored. The
+ * reader must take each element once, at an index that is not simply a place in its own result (but shifted,
+ * or reduced over). To keep results invariant, only a sum of integers may be nested, because its order does
+ * not matter. */
 static bool nests(Sched *s, int i, bool divided, Places *p) {
   Stage *g = stage_at(s, i);
+  if (s->opt->invariant && dtype_is_float(stage_dtype(g))) return false;
   if (!g->is_reduce || g->readers.len != 1 || !places_of(s, g->readers.at[0], p) || p->at[i] <= 0)
     return false;
   const Stage *q = stage_at(s, p->reader);
@@ -252,8 +259,9 @@ static bool nests(Sched *s, int i, bool divided, Places *p) {
          !is_plain(q, x) && reads_once(s, q, x);
 }
 
-/* A value that takes more memory than all that it is made from, and than what is made from it. It may cost
- * time not to have it: it would push everything else out of the caches, and a larger batch out of memory. */
+/* Whether a value takes more memory than all that it is made from, and more than what is made from it. Then
+ * it may be worth some time not to store it, because it would evict everything else from the caches, and a
+ * larger batch would not fit in memory. */
 static bool is_swollen(Sched *s, const Stage *reader, const Stage *g) {
   double most = value_bytes(reader, (double)stage_out_size(reader));
   for (size_t j = 0; j < g->reads.len; j++)
@@ -261,8 +269,9 @@ static bool is_swollen(Sched *s, const Stage *reader, const Stage *g) {
   return value_bytes(g, (double)stage_out_size(g)) > most;
 }
 
-/* Nested, a reduction is computed where its reader is: with the reader's loops for lanes and tiles, and the
- * reader's grid alone to share among cores. False: out of memory. */
+/* Compares the cost of nesting with the cost apart. A nested reduction is computed in the loops of its
+ * reader: those loops are its lanes and tiles, and only the reader's grid is shared among cores. Returns
+ * false if out of memory. */
 static bool nesting_pays(Sched *s, int i, bool *pays) {
   int reader = stage_at(s, i)->readers.at[0];
   Stage *q = stage_at(s, reader);
@@ -292,7 +301,7 @@ static bool nesting_pays(Sched *s, int i, bool *pays) {
   return true;
 }
 
-/* Whether stage i must run after stage w. */
+/* Whether stage i must run after stage w. Returns true if out of memory. */
 static bool comes_after(Sched *s, int i, int w) {
   uint8_t *seen = mem_alloc(s->mem, s->stages.len + 1);
   IntVec stack = {0};
@@ -315,8 +324,8 @@ static bool comes_after(Sched *s, int i, int w) {
   return found || !ok;
 }
 
-/* Stores that stage i must be done before wait for its reader instead. False: the reader needs one of them.
- */
+/* Whether the stores that wait for stage i can wait for its reader instead. They cannot if the reader needs
+ * one of them. */
 static bool waits_for_reader(Sched *s, int i) {
   int reader = stage_at(s, i)->readers.at[0];
   for (size_t w = 0; w < s->stages.len; w++)
@@ -335,9 +344,9 @@ bool war_hand_on(Sched *s, int i, int reader) {
   return ok;
 }
 
-/* divided: also where the reader takes its loops apart to find the place, which it may no longer have to once
- * loops are aligned. Readers first: what nests in the last of a chain has the loops of that one, not those of
- * what was padded or cut between. */
+/* divided: nests also where the reader divides its loops to find the place. After loops are aligned it may no
+ * longer have to divide. Readers come first, so that a chain of stages nests in the loops of the last one,
+ * not in loops of values that were padded or cut in between. */
 bool nest_reductions(Sched *s, bool divided) {
   Places p = {.reader = -1, .at = mem_alloc(s->mem, (s->stages.len + 1) * sizeof *p.at)};
   bool ok = p.at && readers_build(s);
@@ -345,7 +354,7 @@ bool nest_reductions(Sched *s, bool divided) {
     int i = s->order.at[k];
     if (!stage_at(s, i)->is_reduce || !may_move(s, i) || !nests(s, i, divided, &p) || !waits_for_reader(s, i))
       continue;
-    p.reader = -1; /* its reads change, if only to come back */
+    p.reader = -1; /* its reads change, even if they are put back */
     bool pays = false;
     ok = nesting_pays(s, i, &pays);
     int reader = stage_at(s, i)->readers.at[0];

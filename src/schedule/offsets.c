@@ -1,18 +1,20 @@
 /* offsets.c: where in its memory an argument begins. In: kernels that count the places of a memory from its
- * first element. Out: kernels that count them from the first that they may use, and take no more than up to
- * the last; where that one lies is told at the launch. So the steps of an unrolled loop, which do the same
- * with one row after another, are one graph and one program. */
+ * first element. Out: kernels that count them from the first element that they may use, and whose arguments
+ * end with the last such element. The offset of that first element is given at the launch. The steps of an
+ * unrolled loop do the same with one row after another, so they become one graph and one program. */
 #include "schedule/stage.h"
 
-/* A memory as one PARAM of a kernel has it. A memory has several where it is read in several shapes. */
+/* A memory as one PARAM of a kernel describes it. A memory that is read in several shapes has several
+ * views. */
 typedef struct View {
   UOp *param, *now;
-  int naxis, dropped;    /* axes; the outermost that are left out, for one element is left of them */
-  bool steady[MAX_RANK]; /* each INDEX has a constant there */
+  int naxis, dropped;    /* axes; outermost axes that are left out, because one element of them remains */
+  bool steady[MAX_RANK]; /* by axis: every INDEX is a constant */
   int64_t extent[MAX_RANK], stride[MAX_RANK];
-  int64_t common[MAX_RANK], most[MAX_RANK]; /* the constant term that each INDEX has; their largest value */
-  int64_t from[MAX_RANK], kept[MAX_RANK];   /* what the argument begins at, and the elements from there on */
-  int next;                                 /* view of the same slot, from 1 on; 0: none */
+  /* the constant term that all INDEXes have in common; their largest value */
+  int64_t common[MAX_RANK], most[MAX_RANK];
+  int64_t from[MAX_RANK], kept[MAX_RANK]; /* where the argument begins; number of elements from there on */
+  int next;                               /* the next view of the same slot, from 1 on; 0: none */
 } View;
 
 enum { WHOLE = -1 };
@@ -21,7 +23,7 @@ typedef struct Offsets {
   Sched *s;
   Arena *arena;
   Vec(View) views;
-  int *first; /* by slot: its first view; WHOLE: not all that uses it is an INDEX, it stays as it is */
+  int *first; /* by slot: its first view; WHOLE: it is also used without an INDEX, so it stays as it is */
   Map done;   /* graph of a kernel -> Begun */
 } Offsets;
 
@@ -55,7 +57,7 @@ static View *view_of(Offsets *o, UOp *param) {
   return first_of(o, slot);
 }
 
-/* No index is below 0 for what is taken from it, and none has a term more. */
+/* The part of an index's constant term that may be subtracted without making the index negative. */
 static int64_t constant_term(const UOp *index) {
   const UOp *last = index->op == OPS_ADD ? index->src[1] : index;
   return is_const(last) ? TG_MAX(TG_MIN(last->arg.v.i, index->vmin), 0) : 0;
@@ -72,7 +74,8 @@ static bool index_noted(Offsets *o, const UOp *x) {
   return v != NULL;
 }
 
-/* An axis within others has a constant for good where that is inside: its extent is a stride, and stays. */
+/* Whether all indices along an inner axis are constants inside its extent. Such constants may be left out,
+ * but the extent is a stride of the outer axes, and stays. */
 static bool is_steady(const View *v, int d) { return v->steady[d] && v->most[d] < v->extent[d]; }
 
 static bool extents_known(const UOp *param) {
@@ -96,11 +99,12 @@ static bool views_listed(Offsets *o, const UOpVec *nodes) {
   return true;
 }
 
-/* ---- where it begins */
-/* Elements before the argument, `most` of them at most, in steps of `align`. Of the outermost axis all that
- * is common goes, and its extent is what is left; then so of the next, if no more than one is left. Of an axis
- * within, the stride of those around it, only a constant goes: what a loop makes of it could leave the memory
- * at the end of the last row. */
+/* ---- where the argument begins */
+/* Returns how many elements before the argument can be left out: at most `most`, in steps of `align`. Along
+ * the outermost axis all that the indices have in common is left out, and the extent becomes what is left. If
+ * only one element is left, the same is done for the next axis. Along an inner axis, whose extent is the
+ * stride of the axes around it, only a constant is left out. A loop along it could leave the memory at the
+ * end of the last row. */
 static int64_t view_begun(View *v, int64_t most, int64_t align) {
   int64_t sum = 0;
   bool outer = true;
@@ -119,6 +123,7 @@ static int64_t view_begun(View *v, int64_t most, int64_t align) {
   return sum;
 }
 
+/* Elements from the first to the last that the view may use. */
 static int64_t view_nelem(const View *v) {
   int64_t n = 1;
   for (int d = 0; d < v->naxis; d++)
@@ -126,7 +131,7 @@ static int64_t view_nelem(const View *v) {
   return n;
 }
 
-/* What each view of the slot can leave out, at most `most` elements. */
+/* The number of elements that every view of the slot can leave out, at most `most`. */
 static int64_t views_begun(const Offsets *o, int64_t slot, int64_t most) {
   int64_t least = most;
   for (View *v = first_of(o, slot); v; v = next_of(o, v)) {
@@ -136,7 +141,7 @@ static int64_t views_begun(const Offsets *o, int64_t slot, int64_t most) {
   return least;
 }
 
-/* The PARAM of a view, of an argument that begins where view_begun said and has nelem elements. */
+/* The PARAM of a view for an argument of nelem elements that begins where view_begun decided. */
 static UOp *param_begun(Sched *s, const View *v, int64_t nelem) {
   UOp *extent[MAX_RANK];
   int n = v->naxis - v->dropped;
@@ -148,7 +153,8 @@ static UOp *param_begun(Sched *s, const View *v, int64_t nelem) {
   return uop_new(s->st, OPS_PARAM, (DType)v->param->dtype, 1, n > 1 ? n : 0, extent, arg);
 }
 
-/* Bytes by which argument `slot` begins later; its views have their PARAM of then. -1: out of memory. */
+/* Returns the bytes that are before argument `slot`, and gives its views their new PARAM. Returns -1 if out
+ * of memory. */
 static int64_t slot_begun(Offsets *o, int64_t slot) {
   View *first = first_of(o, slot);
   int64_t from = views_begun(o, slot, INT64_MAX), nelem = 0;
@@ -161,7 +167,7 @@ static int64_t slot_begun(Offsets *o, int64_t slot) {
   return from * (int64_t)dtype_size((DType)first->param->dtype);
 }
 
-/* ---- the kernel with such arguments */
+/* ---- the kernel with these arguments */
 static UOp *index_begun(Sched *s, const View *v, const UOp *x, const UOpMap *now) {
   UOp *src[MAX_RANK + 2] = {v->now};
   int n = 1;

@@ -1,11 +1,11 @@
-/* one_hot.c: sums of which one iteration counts. In: a sum over loops. Out: the same without a loop r whose
- * terms are zero but where r == n, of which the sum is the one term at r = n, if r gets there: a sum over a
- * one-hot vector is a read, and what it was made of is never computed. Zero is added to it, as it was: -0.0
- * gives 0.0. */
+/* one_hot.c: sums of which only one iteration counts. In: a sum over loops. Out: the sum without a loop r
+ * whose terms are zero except where r == n. It is replaced by its term at r = n, if r has that iteration, so
+ * a sum over a one-hot vector becomes a read, and the vector is never computed. Zero is added to the term, as
+ * in the sum: -0.0 gives 0.0. */
 #include "schedule/stage.h"
 #include "uop/rules.h"
 
-/* What c compares loop r with, and does not move with r; NULL: it compares something else. */
+/* The value that c compares loop r with, if it does not move with r; otherwise NULL. */
 static UOp *compared(Sched *s, const UOp *c, UOp *r) {
   for (int i = 0; i < 2 && c->op == OPS_CMPEQ; i++) {
     UOp *n = c->src[i], *iter = c->src[!i];
@@ -20,7 +20,7 @@ static bool is_zero(const UOp *u) {
   return is_const(u) && (dtype_is_float((DType)u->dtype) ? u->arg.v.f == 0 : u->arg.v.i == 0);
 }
 
-/* The walk over what counts where condition c does not hold. */
+/* A walk over the nodes that matter where condition c does not hold. */
 typedef struct Reach {
   Sched *s;
   UOp *c;
@@ -33,7 +33,7 @@ static bool reach(Reach *w, UOp *u) {
   return uop_map_put(w->s->st, w->seen, u, u) && vec_push(w->s->mem, &w->todo, u);
 }
 
-/* The sources of u that count where c does not hold. False: out of memory. */
+/* Visits the sources of u that matter where c does not hold. Returns false if out of memory. */
 static bool reach_sources(Reach *w, UOp *u) {
   Sched *s = w->s;
   int first = 0;
@@ -48,8 +48,8 @@ static bool reach_sources(Reach *w, UOp *u) {
   return true;
 }
 
-/* Whether x can be had at another place of loop r: what it reads along r is memory, and is read where c holds
- * alone, as no other place is sure to be one. */
+/* *can: whether x can be evaluated at another place of loop r. What it reads along r must be memory, and be
+ * read only where c holds, because no other place is sure to be in bounds. Returns false if out of memory. */
 static bool can_move(Sched *s, UOp *x, UOp *r, UOp *c, bool *can) {
   Reach w = {.s = s, .c = c, .seen = uop_map_begin(s->st, s->st)};
   UOpVec order = {0};
@@ -68,8 +68,8 @@ static bool can_move(Sched *s, UOp *x, UOp *r, UOp *c, bool *can) {
   return ok;
 }
 
-/* Term x in the one iteration of loop r where condition c holds, and the loop gets there; *found: there is no
- * more than that. */
+/* Term x in the one iteration of loop r where c holds, gated by whether r has that iteration; *found is then
+ * true. Returns x if c selects no single iteration, and NULL if out of memory. */
 static UOp *one_hot_of(Sched *s, UOp *x, UOp *r, UOp *c, bool *found) {
   UOpStore *st = s->st;
   UOp *n = compared(s, c, r);

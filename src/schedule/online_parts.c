@@ -1,32 +1,36 @@
-/* online_parts.c: two reductions over one axis of which the second needs the result of the first, in parts.
- * In: stages with hazards and an order. Out: the same; where rows are too long to stay near until they are
- * read again, or too few for the cores, both are made of each part of the row while it is near, with the
- * part's own result in place of the row's, and what that changes is made good when the parts are put
- * together:
+/* online_parts.c: two reductions over one axis, of which the second needs the result of the first, in
+ * parts. In: stages with hazards and an order. Out: the same stages. If rows are too long to stay in the
+ * cache until they are read again, or too few for the cores, both reductions are computed for each part of
+ * the row while the part is in the cache. The part's own result takes the place of the row's, and the
+ * difference is corrected when the parts are put together:
  *
- *   a maximum, and a sum of terms that change with it by a factor: rules/rescale.rules (log-sum-exp)
- *   a maximum, and what is chosen where it stands: parts whose maximum is the row's count (argmax)
- *   a sum, and the squares of what differs from the mean: of the row's mean from the part's, as many times as
- *   the part has values, on top (variance: nothing is squared that was not taken the mean off)
+ *   A maximum, and a sum of terms that change with it by a factor (log-sum-exp): rules/rescale.rules
  *
- * The number of parts follows from lengths alone, and parts are put together in their order, so that results
+ *   A maximum, and what is chosen where it is (argmax): only parts whose maximum is the row's count
+ *
+ *   A sum, and the squares of differences from the mean (variance): adds the squared difference of the
+ *   part's mean from the row's, once for each value of the part, so that no value is squared before a mean
+ *   is subtracted
+ *
+ * The number of parts follows from lengths alone, and parts are put together in their order, so results
  * are the same for any number of threads. */
 #include "schedule/stage.h"
 #include "uop/rescale.h"
 #include <string.h>
 
 enum {
-  BLOCK = 16384, /* values of a part: they stay near */
+  BLOCK = 16384, /* values of a part, which stay in the cache */
   LEAST_BLOCK = 1024,
   LEAST_PARTS = 64,
   MOST_PARTS = 4096,
-  MOST_CHAIN = 8, /* stages between the two reductions */
+  MOST_CHAIN = 8, /* most stages between the two reductions */
   LEAST_LAUNCHES_WON = 100
 };
 
 typedef enum Kind { BY_CHANGE, BY_CHOICE, BY_MEAN } Kind;
 
-/* A first reduction that is in parts already, as it was: there may be more that need its result. */
+/* A first reduction that is in parts already, and the stage as it was before. More reductions may need its
+ * result. */
 typedef struct Done {
   int stage, parts_stage, loop;
   int64_t parts;
@@ -39,15 +43,15 @@ typedef struct Pair {
   Sched *s;
   const uint8_t *pinned; /* by stage: it reads what is overwritten later */
   DoneVec *done;
-  int first, second; /* stages */
+  int first, second; /* numbers of the two stages */
   UOp *term;         /* what the second reduces, down to reductions and memory */
-  UOp *own;          /* what the first reduces, in the loops of the second */
-  UOp *result;       /* INDEX: how the second reads the first */
-  UOpVec axes;       /* loops that the second reduces over */
+  UOp *own;          /* what the first reduces, over the loops of the second */
+  UOp *result;       /* the INDEX by which the second reads the first */
+  UOpVec axes;       /* the loops that the second reduces over */
   Kind kind;
-  int loop; /* the one of them that is cut */
+  int loop; /* number of the loop of these that is cut */
   int64_t parts;
-  int part_of_first, part_of_second; /* stages that were made */
+  int part_of_first, part_of_second; /* numbers of the stages that were made */
 } Pair;
 
 static Done *done_at(const Pair *p, int stage) {
@@ -61,14 +65,15 @@ static const Stage *whole_stage(const Pair *p, int i) {
   return d ? &d->whole : stage_at(p->s, i);
 }
 
-/* ---- terms */
+/* ---- what is reduced */
 static bool may_write_out(const Pair *p, int i) {
   const Stage *g = stage_at(p->s, i);
   return !g->is_reduce && !g->is_store && !g->fixed && !g->inlined && !g->gathers && !g->after.len &&
          !g->war.len && !p->pinned[i] && !g->in_memory && !uop_has(g->value, REDUCE);
 }
 
-/* Whether stage i is made of a reduction's result: it has to be seen through to find the first of a pair. */
+/* Whether stage i is computed from the result of a reduction. If so, it must be written out to find the first
+ * of a pair. */
 static bool is_made_of_results(const Pair *p, int i, int depth) {
   const Stage *g = stage_at(p->s, i);
   bool found = false;
@@ -90,7 +95,8 @@ static UOp *value_at(Sched *s, const Stage *g, const UOp *index) {
   return uop_substitute(s->st, s->mem, g->value, n, from, to);
 }
 
-/* What stage i reduces, with what stands between it and other reductions written out. */
+/* The term that stage i reduces, with the stages between it and other reductions written out. NULL: out of
+ * memory. */
 static UOp *term_of(const Pair *p, int i) {
   Sched *s = p->s;
   UOp *x = whole_stage(p, i)->value->src[0];
@@ -116,13 +122,13 @@ static UOp *term_of(const Pair *p, int i) {
   return ok ? uop_simplify(s->st, s->mem, x) : NULL;
 }
 
-/* ---- which two */
+/* ---- which two reductions */
 static bool is_reduction(const Stage *g) {
   bool plain = g->is_reduce && !g->inlined && !g->fixed && !g->war.len && g->nout < MAX_RANK;
   return plain && g->value->op == OPS_REDUCE && g->value->nsrc == 1 + g->nred;
 }
 
-/* The one read of a reduction's result in the term that is the same in every iteration. */
+/* Finds the only read of a reduction's result that is the same in every iteration of the term. */
 static bool find_result(Pair *p) {
   Sched *s = p->s;
   UOpVec order = {0};
@@ -145,7 +151,8 @@ static int axis_of(const Stage *g, const UOp *r) {
   return -1;
 }
 
-/* Both have the same rows and reduce over the same loops; the first one's term in those of the second. */
+/* Whether both have the same rows and reduce over the same loops. p->own becomes the first one's term over
+ * the loops of the second. */
 static bool same_loops(Pair *p) {
   Sched *s = p->s;
   const Stage *a = whole_stage(p, p->first), *b = stage_at(s, p->second);
@@ -175,12 +182,12 @@ static bool same_loops(Pair *p) {
   return p->own != NULL;
 }
 
-/* ---- what changes with the result */
+/* ---- what changes with the first result */
 static bool is_between(const UOp *u, Ops op, const UOp *a, const UOp *b) {
   return u->op == op && ((u->src[0] == a && u->src[1] == b) || (u->src[0] == b && u->src[1] == a));
 }
 
-/* Whether c says that x is the result, or NaN. neg: that -x is. */
+/* Whether condition c is that x is the result, or NaN. neg: that -x is the result. */
 static bool is_extreme(const UOp *c, const UOp *x, const UOp *result, bool neg) {
   bool nan = c->op == OPS_OR && is_between(c->src[1], OPS_CMPNE, x, x);
   const UOp *is = nan ? c->src[0] : c;
@@ -190,8 +197,8 @@ static bool is_extreme(const UOp *c, const UOp *x, const UOp *result, bool neg) 
          (neg ? most->op == OPS_NEG && most->src[0] == result : most == result);
 }
 
-/* What is compared where a term is chosen: what the maximum is taken of, or, for a minimum, what that is the
- * negative of. NULL: it is not chosen so. */
+/* What is compared if a term is chosen where something is extreme: what the maximum is taken of, or, for a
+ * minimum, the negative of that. NULL: it is not chosen in this way. */
 static UOp *compared(const Pair *p) {
   const UOp *t = p->term, *c = t->op == OPS_WHERE ? t->src[0] : NULL;
   if (!c || !is_const(t->src[2]) || uses(t->src[1], p->result)) return NULL;
@@ -202,7 +209,7 @@ static UOp *compared(const Pair *p) {
 
 static bool is_square(const UOp *x) { return x->op == OPS_MUL && x->src[0] == x->src[1]; }
 
-/* (x - mean) * (x - mean), the mean a sum over a constant. */
+/* The mean in (x - mean) * (x - mean), if it is a sum divided by a constant; otherwise NULL. */
 static const UOp *mean_of(const Pair *p) {
   const UOp *t = p->term, *d = is_square(t) ? t->src[0] : NULL;
   if (!d || d->op != OPS_SUB || d->src[0] != p->own || (d->dtype != DT_F32 && d->dtype != DT_F64))
@@ -218,13 +225,14 @@ static bool find_kind(Pair *p) {
   p->kind = first == OPS_ADD ? BY_MEAN : compared(p) ? BY_CHOICE : BY_CHANGE;
   if (first == OPS_ADD) return second == OPS_ADD && mean_of(p);
   if (p->kind == BY_CHANGE && !uop_contains(p->s->st, p->s->mem, &p->term, 1, p->own))
-    return false; /* another row's maximum */
+    return false; /* the maximum is of another row */
   bool can = p->kind == BY_CHOICE ? second == OPS_MAX : second == OPS_ADD || second == OPS_MAX;
   return can && first == OPS_MAX && dtype_is_float((DType)a->dtype);
 }
 
 /* ---- the parts */
-/* Parts of no more than a block, and no fewer than the cores need: the least number that divides a loop. */
+/* Chooses the least number of parts that divides a loop, of at most a block each, and enough for the cores.
+ * Returns false if there is none, or if parts would be too short. */
 static bool find_parts(Pair *p) {
   const Stage *b = stage_at(p->s, p->second);
   const Done *d = done_at(p, p->first);
@@ -251,7 +259,7 @@ static UOp *read_part(const Pair *p, int stage, UOp *part, int n, UOp *const *at
   return uop_new(st, OPS_INDEX, d, 1, 2 + n, src, ARG0);
 }
 
-/* The first one's result for a part, where the row's is read. */
+/* The first one's result for a part, which replaces the row's. */
 static UOp *result_of_part(const Pair *p, UOp *part) {
   return read_part(p, p->part_of_first, part, p->result->nsrc - 1, p->result->src + 1);
 }
@@ -260,7 +268,8 @@ static UOp *number(const Pair *p, double v) {
   return uop_const(p->s->st, (DType)p->result->dtype, (Scalar){.f = v});
 }
 
-/* The sum of the row, if every part were as this one: their means are the same then. */
+/* The row's result if every part were like this one: a sum is multiplied by the number of parts, so that the
+ * means are equal. */
 static UOp *as_of_row(const Pair *p, UOp *of_part) {
   return p->kind == BY_MEAN ? uop_alu2(p->s->st, OPS_MUL, of_part, number(p, (double)p->parts)) : of_part;
 }
@@ -291,8 +300,8 @@ static bool parts_make(Pair *p) {
          stage_scan(s, p->part_of_second);
 }
 
-/* ---- put together */
-/* Squares of what differs from the part's mean, and of the part's mean from the row's. */
+/* ---- putting the parts together */
+/* The squares of differences from the part's mean, and of the part's mean from the row's. */
 static UOp *by_mean(const Pair *p, UOp *sum, UOp *of_part) {
   UOpStore *st = p->s->st;
   const Stage *b = stage_at(p->s, p->second);
@@ -306,7 +315,7 @@ static UOp *by_mean(const Pair *p, UOp *sum, UOp *of_part) {
   return all ? uop_alu2(st, OPS_ADD, sum, all) : NULL;
 }
 
-/* What was chosen in a part counts where the part's maximum is the row's. */
+/* What was chosen in a part counts only if the part's maximum is the row's. */
 static UOp *by_choice(const Pair *p, UOp *chosen, UOp *of_part) {
   UOpStore *st = p->s->st;
   UOp *x = compared(p), *most = x == p->own ? of_part : uop_alu1(st, OPS_NEG, of_part);
@@ -323,7 +332,7 @@ static UOp *by_change(const Pair *p, Ops op, UOp *sum, UOp *of_part) {
   return change ? rescaled(s->st, op, sum, change, of_part, p->result) : NULL;
 }
 
-/* The second reduction, over parts; NULL: its terms do not change alike. */
+/* The second reduction, over parts. NULL: its terms do not all change in the same way. */
 static UOp *second_value(const Pair *p, UOp *part) {
   Sched *s = p->s;
   const Stage *b = stage_at(s, p->second);
@@ -344,7 +353,8 @@ static UOp *first_value(const Pair *p, UOp *part) {
 }
 
 /* ---- whether it pays */
-/* Rows that stay near until they are read again, and are enough for the cores, are best left whole. */
+/* Whether rows stay in the cache until they are read again, and are enough for the cores: they are best left
+ * whole. */
 static bool rows_stay(const Pair *p) {
   const Target *t = p->s->opt->target;
   const Stage *a = stage_at(p->s, p->part_of_first);
@@ -354,7 +364,7 @@ static bool rows_stay(const Pair *p) {
   return rows >= t->cores && bytes / rows <= (double)t->cache[LEVEL_L2] / 2;
 }
 
-/* Bytes that the second reads of what the first has just read. */
+/* The bytes of what the first has just read that the second reads. */
 static double bytes_near(const Pair *p) {
   const Stage *a = stage_at(p->s, p->part_of_first), *b = stage_at(p->s, p->part_of_second);
   double bytes = 0;
@@ -369,8 +379,8 @@ static double bytes_near(const Pair *p) {
   return bytes;
 }
 
-/* The parts of both in one kernel against a kernel each, which is what they would be otherwise. What is
- * computed in a part waits for the part, so nothing of the first hides behind the second. */
+/* Compares the parts of both in one kernel with a kernel for each, which is the alternative. The second
+ * reduction of a part waits for the first, so no time of the first is hidden behind the second. */
 static bool pays(const Pair *p) {
   static const double LEAST_WON = 0.1;
   Sched *s = p->s;
@@ -409,7 +419,8 @@ static void parts_drop(Pair *p, size_t had) {
   }
 }
 
-/* Stage i is made of its parts, which read what it read. */
+/* Stage i becomes the reduction of its parts. The parts read what it read, so stores wait for them
+ * instead. */
 static bool put_together(Pair *p, int i, int parts, UOp *value, UOp *part) {
   Stage *g = stage_at(p->s, i), *of = stage_at(p->s, parts);
   IntVec none = of->after;
@@ -442,19 +453,20 @@ static bool split_pair(Pair *p) {
   return put_together(p, p->second, p->part_of_second, second, part);
 }
 
-/* Sums of products of matrices have tiles, and rows of them an online reduction of their own
+/* Sums of products of matrices are left whole: they have tiles, and their rows an online reduction
  * (codegen/online.c). */
 static bool may_be_second(const Stage *g) {
   return is_reduction(g) && g->nreduce == 1 && (!g->flops || is_square(g->value->src[0]));
 }
 
-/* Whether reading all that it reduces takes as long as has to be won, however large its values are. */
+/* Whether reading all that it reduces takes at least the time that must be saved. The largest dtype is
+ * assumed. */
 static bool is_long(const Sched *s, const Stage *g) {
   const Target *t = s->opt->target;
   return target_read_us(t, 8.0 * (double)stage_iterations(g)) > LEAST_LAUNCHES_WON * t->launch_us;
 }
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 static bool try_pair(Pair *p) {
   Sched *s = p->s;
   const Stage *g = stage_at(s, p->second);

@@ -1,11 +1,12 @@
-/* pair_sums.c: sums of products of bytes. In: one, of a tensor graph. Out: the same value; where the
- * processor multiplies bytes in pairs (DOT2X2), sums of DOT4 are made of these, if bytes of src0 are small.
+/* pair_sums.c: sums of products of bytes. In: one such sum, of a tensor graph. Out: the same value. If the
+ * processor multiplies bytes in pairs (DOT2X2), a sum of DOT4 is computed by it, provided that the bytes
+ * of src0 are small.
  *
  *   sum(DOT4(w, x))   =>   DOT2(sum by ADD2(DOT2X2(w, x)), 0x00010001)
  *
- * The key fact: `vpmaddubsw` has twice as many products as `vpmaddwd`, but their sums have 16 bits. Where a
- * byte of w has 4 bits, 8 such sums together still have: 8 * 2 * 15 * 128 < 2^15. Only then are both halves
- * of a word added up as 32 bits. A longer axis is cut in two. */
+ * `vpmaddubsw` computes twice as many products as `vpmaddwd`, but its sums have 16 bits. If a byte of w
+ * has 4 bits, 8 such sums fit together: 8 * 2 * 15 * 128 < 2^15. Only then are both halves of a word added
+ * up in 32 bits. A longer axis is split into two axes. */
 #include "schedule/stage.h"
 #include "uop/dims.h"
 #include "uop/nodes.h"
@@ -13,14 +14,14 @@
 
 enum { MOST_NODES = 64, BYTE = 0xff, ONES = 0x00010001 };
 
-/* What u is made of by movement alone. */
+/* The node that u is made of by movement ops alone. */
 static const UOp *unmoved(const UOp *u) {
   while (u->nsrc == 1 && ((op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_CONTIGUOUS))
     u = u->src[0];
   return u;
 }
 
-/* No byte of a word of u is more than that. left: nodes that may still be looked at. */
+/* An upper bound for the bytes of the words of u. left: the number of nodes that may still be visited. */
 static int64_t most_byte(const UOp *u, int *left) {
   u = unmoved(u);
   int64_t most = 0, a = BYTE, b = BYTE;
@@ -39,11 +40,12 @@ static int64_t most_byte(const UOp *u, int *left) {
       most = 2 * most + 1;
     return most;
   }
-  const UOp *by = unmoved(u->src[1]); /* left, so that no bit leaves its byte */
+  const UOp *by = unmoved(u->src[1]); /* a left shift by so little that no bit leaves its byte */
   return is_const(by) && by->arg.v.i >= 0 && by->arg.v.i < 8 ? TG_MIN(a << by->arg.v.i, BYTE) : BYTE;
 }
 
-/* How many sums along the last axis that is reduced are added up in 16 bits; below 2: none. */
+/* How many terms along the last reduced axis can be added up in 16 bits. Below 2: the sum cannot be computed
+ * in this way. */
 static int64_t added_together(const UOp *sum) {
   const Ints *axes = sum->arg.reduce.axes;
   int64_t n = sum->src[0]->shape->v[axes->v[axes->n - 1]];

@@ -1,11 +1,10 @@
-/* partial.c: reductions that leave cores idle. In: stages with hazards and an order. Out: the same; a long
- * reduction to fewer results, or vectors of results, than there are cores is two stages, one that reduces
- * each part of its first loop and one that reduces those. The number of parts follows from the loop's length,
- * so that processors that split at all round alike. A GPU has as many parts as keep all of it busy: a block
- * of threads for each, and several blocks for a core. Where a block makes a tile of products, so that few
- * results of long sums are few blocks, each part is such a product, on matrix units where its types are
- * theirs.
- */
+/* partial.c: reductions that leave cores idle. In: stages with hazards and an order. Out: the same stages. A
+ * long reduction to fewer results (or vectors of results) than there are cores becomes two stages: one
+ * reduces each part of its first loop, and the other reduces the results of the parts. The number of parts
+ * follows from the length of the loop, so all processors that split round alike. On a GPU there are as many
+ * parts as keep all of it busy: one block of threads for each part, and several blocks for each core. If a
+ * block computes a tile of a sum of products, few results of long sums are few blocks. Then each part is such
+ * a sum, on matrix units if these take its types. */
 #include "plan/tile.h"
 #include "schedule/stage.h"
 #include <math.h>
@@ -20,15 +19,15 @@ enum {
   TILE_RESULTS = 32 * 32
 };
 
-/* Whether a loop of the results of 16 iterations or more moves read a, and not read b. */
+/* Whether a loop of the results with 16 iterations or more moves read a and does not move read b. */
 static bool moves_alone(const Stage *g, const Read *a, const Read *b) {
   for (int d = 0; d < g->nout; d++)
     if ((a->outs & ~b->outs) >> d & 1 && range_extent(g->out[d]) >= LEAST_SIDE) return true;
   return false;
 }
 
-/* A sum of products of two operands, each of which one side of a tile of the results shares: on a GPU a block
- * makes such a tile, and not one result. */
+/* Whether g sums products of two operands, each of which is shared along one side of a tile of results. On a
+ * GPU a block then computes such a tile, not one result. */
 static bool makes_tiles(const Sched *s, const Stage *g) {
   const UOp *v = g->value;
   if (s->opt->target->warp <= 1 || v->op != OPS_REDUCE || (Ops)v->arg.reduce.op != OPS_ADD) return false;
@@ -40,13 +39,14 @@ static bool makes_tiles(const Sched *s, const Stage *g) {
   return tiles;
 }
 
-/* Blocks of a GPU that keep a core busy: those of tiles have more registers, and are fewer. */
+/* The number of blocks that keep a core of a GPU busy. Blocks that compute tiles use more registers, so a
+ * core runs fewer of them. */
 static double blocks_of_core(const Sched *s, const Stage *g) {
   double blocks = TG_MAX((double)s->opt->target->threads / BLOCK_THREADS, 1);
   return makes_tiles(s, g) ? TG_MAX(blocks / 2, 1) : blocks;
 }
 
-/* How many parts: the least number from `least` on that divides n; 0: there is none. */
+/* The number of parts: the least number that divides n and is at least `least`; 0: there is none. */
 static int64_t parts_of(int64_t n, int64_t least) {
   for (int64_t p = least; p <= TG_MIN(n, MOST_PARTS); p++)
     if (n % p == 0) return p;
@@ -84,7 +84,7 @@ bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *ou
   return v.value != NULL;
 }
 
-/* Stage i reads its parts instead. */
+/* The value of stage g as a reduction over its parts. */
 static UOp *sum_of_parts(Sched *s, const Stage *g, int parts_stage, UOp *part) {
   UOp *src[MAX_RANK + 2];
   src[0] = uop_new(s->st, OPS_PARAM, (DType)g->value->dtype, 1, 0, NULL,
@@ -95,6 +95,7 @@ static UOp *sum_of_parts(Sched *s, const Stage *g, int parts_stage, UOp *part) {
   return read ? UNEW(s->st, OPS_REDUCE, (DType)g->value->dtype, 1, g->value->arg, read, part) : NULL;
 }
 
+/* Whether the index moves with a loop that is reduced over. */
 static bool goes_over(const Stage *g, const UOp *index) {
   bool over = false;
   for (int k = 0; k < g->nred; k++)
@@ -102,8 +103,8 @@ static bool goes_over(const Stage *g, const UOp *index) {
   return over;
 }
 
-/* Whether most memory is read in the order of the results: they are lanes then, and cores have a vector each.
- * A row that all results share is little beside it. */
+/* Whether most memory is read in the order of the results. Then the results are lanes, and each core computes
+ * a vector of them. A row that all results share is read too, but is small compared to that. */
 static bool results_are_lanes(const Sched *s, const Stage *g) {
   double most = 0;
   bool lanes = false;
@@ -119,15 +120,16 @@ static bool results_are_lanes(const Sched *s, const Stage *g) {
   return lanes;
 }
 
-/* Blocks that the results make on a GPU: one for each, for a warp of them, or for a tile. */
+/* The number of blocks that the results make on a GPU: one for each result, for each warp of results, or for
+ * each tile. */
 static double blocks_of(const Sched *s, const Stage *g) {
   double results = TG_MAX((double)stage_out_size(g), 1);
   if (makes_tiles(s, g)) return ceil(results / TILE_RESULTS);
   return results_are_lanes(s, g) ? ceil(results / s->opt->target->warp) : results;
 }
 
-/* The loops of a reduction are in the order of memory more often than not: the first one that can be split.
- */
+/* The number of the first loop that can be split, and *parts; -1: none. The first loop is taken because the
+ * loops of a reduction mostly are in the order of memory. */
 static int loop_to_split(const Sched *s, const Stage *g, int64_t *parts) {
   const Target *t = s->opt->target;
   double blocks = t->cores * blocks_of_core(s, g) / blocks_of(s, g);
@@ -139,8 +141,9 @@ static int loop_to_split(const Sched *s, const Stage *g, int64_t *parts) {
   return -1;
 }
 
-/* Cores that a reduction by itself can occupy. Where results are lanes, what one reads of each row is a run
- * of memory: lines fetched ahead of a short one are another core's. */
+/* The number of cores that a reduction can occupy if it is not split. If results are lanes, a core reads a
+ * run of each row. If that run is short, the cache lines that are fetched ahead of it belong to another
+ * core. */
 static double cores_of(const Sched *s, const Stage *g) {
   const Target *t = s->opt->target;
   double results = (double)stage_out_size(g);
@@ -155,7 +158,8 @@ static bool may_split(const Sched *s, const Stage *g) {
          cores_of(s, g) < s->opt->target->cores;
 }
 
-/* The whole and its parts are both priced alone: what it could share with others is the same for both. */
+/* Splits stage i if that pays. The whole and its parts are both priced as kernels of their own, because what
+ * they could share with other kernels is the same for both. */
 static bool split(Sched *s, int i) {
   int64_t parts = 0;
   int k = loop_to_split(s, stage_at(s, i), &parts), at = (int)s->stages.len;

@@ -1,21 +1,23 @@
-/* partition.c: stages -> kernels. In: stages, producers first. Out: sets of stages that share a grid.
- * A kernel is a set of stages with a common grid. Invariant: an edge between
- * kernels goes to a strictly higher level, so no cycle can arise and none is searched for. A join is made
- * when the cost model says the whole is cheaper than its parts. */
+/* partition.c: stages -> kernels. In: stages, producers first. Out: sets of stages that share a grid; each
+ * set is a kernel. A kernel has a strictly higher level than all kernels that it needs, so no cycle can
+ * arise, and none is searched for. Stages are joined if the cost model says that the whole is cheaper than
+ * its parts. */
 #include "schedule/stage.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_BESIDE = 64 }; /* kernels, the newest ones, that are asked whether they share a launch */
+enum { MOST_BESIDE = 64 }; /* how many of the newest kernels are tried for sharing a launch */
 
-/* A stage that costs this much more in a kernel than apart may win when its readers come along. */
+/* A refused join is remembered if its cost is below this many times the cost apart, because it may pay once
+ * the stage's readers have joined too. */
 static const double NEARLY = 1.25;
-/* Of the lesser of two kernels, what they must save as one: estimates are not better than that. So must a stage
- * that joins a kernel, where both reduce and one is a contraction: alone that is sure of its tile, and the other
- * of lanes of its own. */
+/* Two kernels are joined only if that saves at least this share of the cheaper one, because estimates are no
+ * more exact than that. The same share is required of a stage that joins a kernel if both reduce and one of
+ * them is a contraction: on its own, the contraction is sure to get a tile and the other reduction is sure to
+ * get lanes. */
 static const double LEAST_WON = 0.02;
-/* Of what both take in one kernel: what is large, and no smaller than the memory that it is made of, as decoded
- * weights are, is kept only for more. */
+/* A join that avoids storing a large value may lose up to this share of its cost. The value has at least
+ * LARGE_BYTES and is no smaller than the memory that it is made of, as decoded weights are. */
 static const double LEAST_KEPT = 0.04, LARGE_BYTES = 1 << 20;
 
 typedef struct Trial {
@@ -24,7 +26,7 @@ typedef struct Trial {
   int old_to_new[MAX_RANK];
   int gmap[MAX_RANK];
   Cost cost;
-  double won; /* what a join saves */
+  double won; /* time that the join saves */
 } Trial;
 
 static const IntVec *edges(const Stage *g, int kind) {
@@ -40,8 +42,9 @@ static int gmap_trial(const Gmap *g, int stage, int d) {
   return old < 0 ? -1 : t->old_to_new[old];
 }
 
-/* ---- what a stage, or a kernel, needs of other kernels */
-/* The highest of some levels, whose it is, and the highest that is another's. */
+/* ---- which other kernels a stage or a kernel needs */
+/* The highest level among some kernels, the kernel it belongs to, and the highest level of any other
+ * kernel. */
 typedef struct Highest {
   int level, of, next;
 } Highest;
@@ -59,7 +62,8 @@ static void highest_add(Highest *h, int level, int kernel) {
 
 static int highest_but(const Highest *h, int kernel) { return kernel == h->of ? h->next : h->level; }
 
-/* Notes at each kernel that stage i needs whether it must come after it. The level that it needs. */
+/* Notes in each kernel that stage i needs whether the stage must be in a later kernel. Returns the level that
+ * the stage needs. */
 static Highest look_around(Sched *s, int i) {
   const Stage *g = stage_at(s, i);
   Highest need = {0, -1, 0};
@@ -90,7 +94,7 @@ static bool reads_member(Sched *s, int i, const StageSet *k) {
   return reads;
 }
 
-/* One read of a stage, for `fit`: the grid of its kernel meets the axes of the reader. */
+/* Matches the axes of reader g with the grid of kernel k, for one read. Updates pair (see pairs_of). */
 static void pair_axes(Sched *s, const StageSet *k, const Stage *g, const Read *rd, int pair[MAX_RANK]) {
   Stage *q = stage_at(s, rd->stage);
   for (int d = 0; d < q->nout; d++) {
@@ -99,7 +103,8 @@ static void pair_axes(Sched *s, const StageSet *k, const Stage *g, const Read *r
     UOp *e = rd->index->src[1 + d];
     int axis = -1;
     for (int a = 0; a < g->nout; a++)
-      if (e->op == OPS_RANGE && g->out[a] == e && e->src[0] == k->grid[gd]) axis = a; /* not a part of it */
+      /* the whole axis, not a part of it */
+      if (e->op == OPS_RANGE && g->out[a] == e && e->src[0] == k->grid[gd]) axis = a;
     if (axis < 0 || (pair[gd] >= 0 && pair[gd] != axis))
       pair[gd] = -2;
     else if (pair[gd] == -1)
@@ -107,8 +112,8 @@ static void pair_axes(Sched *s, const StageSet *k, const Stage *g, const Read *r
   }
 }
 
-/* By grid dim of kernel k: the axis of stage i that meets it in all that i reads of k; -1: i reads nothing of
- * k along it, -2: it meets none. */
+/* Fills pair, by grid dim of kernel k: the axis of stage i that matches it in all reads of k; -1: i reads
+ * nothing of k along it; -2: no axis matches it. */
 static void pairs_of(Sched *s, const StageSet *k, int i, int pair[MAX_RANK]) {
   const Stage *g = stage_at(s, i);
   for (int a = 0; a < MAX_RANK; a++)
@@ -122,8 +127,8 @@ static void pairs_of(Sched *s, const StageSet *k, int i, int pair[MAX_RANK]) {
       pair_axes(s, k, g, &g->reads.at[j], pair);
 }
 
-/* The grid of kernel k with stage i added: a dim stays if every read of i carries it as the same plain output
- * range of i. */
+/* Fills *t with the grid of kernel k if stage i is added. A grid dim stays if every read of i indexes it by
+ * the same plain output range of i. Returns false, with the reason in `why`, if i does not fit. */
 static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
   int pair[MAX_RANK];
   pairs_of(s, k, i, pair);
@@ -156,7 +161,8 @@ static bool fit(Sched *s, const StageSet *k, int i, Trial *t, char why[96]) {
   return true;
 }
 
-/* What was asked to be memory is read from there, in a kernel after it. */
+/* Whether stage i must be in a later kernel than k. It must if k contains a copy that i reads from memory, or
+ * a store or a reader that i waits for. */
 static bool strict_edge(Sched *s, int i, const StageSet *k) {
   const Stage *g = stage_at(s, i);
   for (size_t m = 0; m < k->mem.len; m++)
@@ -168,6 +174,7 @@ static bool strict_edge(Sched *s, int i, const StageSet *k) {
   return false;
 }
 
+/* For each kernel that stage i of kernel k needs: lowers its minout to the level of k. */
 static void lower_minout(Sched *s, int i, int k) {
   Stage *g = stage_at(s, i);
   for (int e = 0; e < 3; e++)
@@ -189,7 +196,7 @@ static void stage_said(Sched *s, Str *out, int i) {
   str_printf(out, "%s%s)", *origin ? ", " : "", origin);
 }
 
-/* The member of kernel k that stage i reads, or its first. */
+/* The member of kernel k that stage i reads; if there is none, the first member. */
 static int read_member(Sched *s, int i, int k) {
   const Stage *g = stage_at(s, i);
   for (size_t j = 0; j < g->deps.len; j++)
@@ -214,19 +221,20 @@ bool fusion_taken(Sched *s, const char *how, int i, int with) {
   return true;
 }
 
-/* Beside another sum, or behind it, a sum may get another order. */
+/* Whether two kernels must stay apart to keep results invariant: next to another sum, a sum of floats may get
+ * another order. A sum of integers has the same bits in any order. */
 static bool sums_apart(const Sched *s, const Cost *a, const Cost *b) {
-  return s->opt->invariant && a->reduces && b->reduces;
+  return s->opt->invariant && a->rounds && b->rounds;
 }
 
-/* What a join saves; no more than 0: too little. */
+/* The time that a join saves. 0 or less: it saves too little. */
 static double won(const Sched *s, const Cost *a, const Cost *b, const Cost *both) {
   if (sums_apart(s, a, b)) return 0;
   bool tiled = (a->contracts && b->reduces) || (b->contracts && a->reduces);
   return a->us + b->us - both->us - (tiled ? LEAST_WON * TG_MIN(a->us, b->us) : 0);
 }
 
-/* Whether a kernel does nothing but read memory and write as many bytes, or more, and many. */
+/* Whether a kernel only reads memory and writes at least as many bytes, and at least LARGE_BYTES. */
 static bool enlarges(Sched *s, const StageSet *kk) {
   const Stage *g = stage_at(s, kk->mem.at[0]);
   double n = 1, read = 0;
@@ -252,17 +260,17 @@ static size_t most_members(const Sched *s) {
   return s->opt->most_stages ? (size_t)TG_MIN(s->opt->most_stages, MAX_MEMBERS) : MAX_MEMBERS;
 }
 
-/* Whether stage i, which has looked around, may stand in kernel k: all that it needs is done before, and no
- * one who needs k is. */
+/* Whether stage i may be in kernel k after look_around: all that it needs is done before, and all kernels
+ * that need k still come after. */
 static bool in_order(Sched *s, int k, const Highest *need) {
   const StageSet *kk = &s->ks.at[k];
-  if (stage_at(s, kk->mem.at[0])->fixed) return false; /* in order, and alone */
+  if (stage_at(s, kk->mem.at[0])->fixed) return false; /* its loops run in order, so it stays alone */
   if ((kk->seen == s->looks && kk->strict) || kk->mem.len >= most_members(s)) return false;
   int level = highest_but(need, k);
   return level <= kk->level || kk->minout > level;
 }
 
-/* What kernel k with stage i costs, the grid as in t; false: it cannot be. */
+/* Computes the cost of kernel k with stage i and the grid in t. Returns false if that is impossible. */
 static bool try_join(Sched *s, int i, int k, const Cost *one, Trial *t) {
   const StageSet *kk = &s->ks.at[k];
   int mem[MAX_MEMBERS];
@@ -284,15 +292,17 @@ static bool try_join(Sched *s, int i, int k, const Cost *one, Trial *t) {
   return true;
 }
 
-/* What kernels may take that share a launch: little beside it, for their shapes are chosen together. */
+/* The most time that a kernel may take to share a launch. It is little beside the launch, because the shapes
+ * of all parts of a launch are chosen together. */
 static double most_beside(const Target *t) { return 2 * t->launch_us + t->distribute_us; }
 
-/* Stage i, placed by itself as in `one`, needs nothing of kernel k and has its very grid. */
+/* Whether stage i, placed by itself as in `one`, needs nothing of kernel k and has the same grid. If so,
+ * fills *t. */
 static bool alike(Sched *s, int i, int k, const StageSet *one, Trial *t) {
   const StageSet *kk = &s->ks.at[k];
   const Stage *g = stage_at(s, i);
   if (kk->ngrid != one->ngrid) return false;
-  if (reads_member(s, i, kk)) return false; /* it does need it: fit says how */
+  if (reads_member(s, i, kk)) return false; /* it does need k, so fit decides */
   memset(t, 0, sizeof *t);
   for (int a = 0; a < MAX_RANK; a++) {
     t->gmap[a] = -1;
@@ -308,17 +318,18 @@ static bool alike(Sched *s, int i, int k, const StageSet *one, Trial *t) {
   return true;
 }
 
-/* A kernel that can run from one launch with i. */
+/* Whether stage i can share the launch of kernel k: both are small, and alike. If so, fills *t. */
 static bool beside(Sched *s, int i, int k, const StageSet *one, const Highest *need, Trial *t) {
   const StageSet *kk = &s->ks.at[k];
   const Stage *g = stage_at(s, i);
   double most = most_beside(s->opt->target);
   if (kk->cost.us > most || one->cost.us > most || !in_order(s, k, need)) return false;
-  if (g->readers.len && kk->level > need->level) return false; /* they would wait for k's iteration */
+  /* its readers would have to wait for the level of k */
+  if (g->readers.len && kk->level > need->level) return false;
   return alike(s, i, k, one, t);
 }
 
-/* Stage i becomes a member of kernel k, the grid as in t. */
+/* Makes stage i a member of kernel k with the grid in t. Returns false if out of memory. */
 static bool put_in(Sched *s, int i, int k, const Trial *t) {
   StageSet *kk = &s->ks.at[k];
   for (size_t m = 0; m < kk->mem.len; m++) {
@@ -333,6 +344,7 @@ static bool put_in(Sched *s, int i, int k, const Trial *t) {
   return vec_push(s->mem, &kk->mem, i);
 }
 
+/* Puts stage i into the kernel that gains most, or into a new one. Returns false if out of memory. */
 static bool place(Sched *s, int i) {
   Stage *g = stage_at(s, i);
   StageSet one;
@@ -354,8 +366,7 @@ static bool place(Sched *s, int i) {
     }
     if (!try_join(s, i, k, &one.cost, &t)) continue;
     double apart = s->ks.at[k].cost.us + one.cost.us;
-    bool better =
-        t.won > gain; /* of several it joins one; whether the others join that, chain_refused asks */
+    bool better = t.won > gain; /* it joins one of several kernels; chain_refused tries to join the rest */
     int other = better ? best : k;
     Refused left = {other < 0 ? -1 : s->ks.at[other].mem.at[0], i};
     if (other >= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, left)) return false;
@@ -390,13 +401,14 @@ static bool place(Sched *s, int i) {
   return true;
 }
 
-/* ---- whole kernels that become one: a stage alone may not pay in the kernel that it reads, as a maximum
- * beside the scores that its exponentials read as well, and all of its kernel does */
+/* ---- joining whole kernels: a stage alone may not pay in the kernel that it reads, but its whole kernel
+ * may. An example is the maximum of scores, if its exponentials read these scores too. */
 typedef struct Undo {
   int stage, gmap[MAX_RANK];
 } Undo;
 
-/* Who comes after each stage, along all edges: of stage i, who[first[i]] .. who[first[i + 1] - 1]. */
+/* The stages that come after each stage, along all edges: for stage i, who[first[i]] .. who[first[i + 1] -
+ * 1]. */
 typedef struct Followers {
   int *first, *who;
 } Followers;
@@ -404,7 +416,7 @@ typedef struct Followers {
 static bool followers_of(Sched *s, Followers *f) {
   size_t n = s->stages.len, nedge = 0;
   if (!(f->first = mem_alloc(s->mem, (n + 2) * sizeof *f->first))) return false;
-  int *count = f->first + 2; /* one place on, so that filling moves each beginning to its place */
+  int *count = f->first + 2; /* shifted by one, so that filling moves each beginning to its final place */
   for (size_t i = 0; i < n; i++)
     for (int e = 0; e < 3; e++) {
       const IntVec *v = edges(stage_at(s, (int)i), e);
@@ -424,7 +436,8 @@ static bool followers_of(Sched *s, Followers *f) {
   return true;
 }
 
-/* What a kernel needs, and who needs it: the highest level below it, and the lowest above, negative. */
+/* The levels around a kernel. need: one more than the highest level of the kernels that it needs. first: the
+ * lowest level of the kernels that need it, negated for highest_add. */
 typedef struct Between {
   int kernel; /* -1: not known */
   Highest need, first;
@@ -449,14 +462,15 @@ static void between_of(Sched *s, const Followers *f, int k, Between *w) {
   }
 }
 
-/* The level that both kernels would stand at as one, and that of the first who reads them; -1: he would come
- * too early. */
+/* The level of both kernels as one; *before: the lowest level of the kernels that need them. Returns -1 if
+ * that is not higher. */
 static int level_of_both(const Between *a, const Between *b, int *before) {
   int need = TG_MAX(highest_but(&a->need, b->kernel), highest_but(&b->need, a->kernel));
   *before = -TG_MAX(highest_but(&a->first, b->kernel), highest_but(&b->first, a->kernel));
   return need < *before ? need : -1;
 }
 
+/* Whether the members of kernel b may be in kernel a. */
 static bool may_chain(Sched *s, int a, int b) {
   const StageSet *ka = &s->ks.at[a], *kb = &s->ks.at[b];
   if (a == b || !ka->mem.len || !kb->mem.len || ka->mem.len + kb->mem.len > most_members(s)) return false;
@@ -472,8 +486,8 @@ static bool same_grid(const StageSet *a, const StageSet *b) {
   return a->ngrid == b->ngrid;
 }
 
-/* Stage i of a kernel with k's very grid stands in k as it does there: what it reads of k is of its own
- * iteration. */
+/* Whether stage i, of a kernel with the same grid as k, can keep its axes in k. It can if it reads only
+ * values of k from its own grid point. If so, fills *t. */
 static bool stands(Sched *s, const StageSet *k, int i, Trial *t) {
   const Stage *g = stage_at(s, i);
   int pair[MAX_RANK];
@@ -489,7 +503,8 @@ static bool stands(Sched *s, const StageSet *k, int i, Trial *t) {
   return true;
 }
 
-/* The members of kernel b, put into a one after the other: what the whole costs. */
+/* Puts the members of kernel b into a, and computes the cost of the whole. *cost is IMPOSSIBLE_US if they do
+ * not fit. Returns false if out of memory. */
 static bool chained_cost(Sched *s, int a, int b, Cost *cost) {
   StageSet *ka = &s->ks.at[a];
   int64_t elems[MAX_MEMBERS], bytes;
@@ -519,8 +534,8 @@ static void undo(Sched *s, const Undo *was, size_t na, size_t n, int a, int b) {
   }
 }
 
-/* wb: what lies around kernel b, if that is known; afterwards it is, unless levels change. False: out of
- * memory. */
+/* Joins kernels a and b if that pays. wb: the levels around b, if known; afterwards they are known unless
+ * levels changed. Returns false if out of memory. */
 static bool chain(Sched *s, const Followers *f, int a, int b, Between *wb) {
   Undo was[MAX_MEMBERS];
   StageSet *ka = &s->ks.at[a], *kb = &s->ks.at[b], old = *ka;
@@ -565,8 +580,8 @@ static bool chain(Sched *s, const Followers *f, int a, int b, Between *wb) {
   return true;
 }
 
-/* What did not pay may pay once one of the two has grown: scores beside their maximum do where the product that
- * reads their exponentials stands there, too. */
+/* Tries refused joins again as joins of whole kernels. A join may pay once one of the kernels has grown:
+ * scores pay next to their maximum once the product that reads their exponentials is there too. */
 static bool chain_refused(Sched *s) {
   Followers f = {0};
   Between around = {.kernel = -1};
@@ -583,7 +598,8 @@ static bool chain_refused(Sched *s) {
   return ok;
 }
 
-/* Whether kernel a can run when b does: small both, of one grid, and who needs a runs after b. */
+/* Whether kernel a can run together with b: both are small and have the same grid, and all kernels that need
+ * a run after b. */
 static bool may_share(Sched *s, const StageSet *a, const StageSet *b) {
   double most = most_beside(s->opt->target);
   if (a == b || !a->mem.len || !b->mem.len || a->mem.len + b->mem.len > most_members(s)) return false;
@@ -592,7 +608,8 @@ static bool may_share(Sched *s, const StageSet *a, const StageSet *b) {
   return same_grid(a, b);
 }
 
-/* The members of kernel a go to kernel b, if that costs less than both. False: out of memory. */
+/* Moves the members of kernel a to kernel b if one launch costs less than two. Returns false if out of
+ * memory. */
 static bool share(Sched *s, int a, int b) {
   StageSet *ka = &s->ks.at[a], *kb = &s->ks.at[b];
   Gmap gm = {.of = gmap_placed, .s = s};
@@ -621,8 +638,8 @@ static bool share(Sched *s, int a, int b) {
   return true;
 }
 
-/* Small kernels that wait for nothing of each other share a launch. When their first stages were placed, they
- * may have had other grids or levels than now. */
+/* Lets small kernels that do not wait for each other share a launch. When their first stages were placed,
+ * they may have had other grids or levels than now. */
 static bool share_launches(Sched *s) {
   for (size_t a = 0; a < s->ks.len; a++) {
     size_t first = a > MOST_BESIDE ? a - MOST_BESIDE : 0, end = TG_MIN(s->ks.len, a + MOST_BESIDE);

@@ -72,34 +72,35 @@ static bool run_kernels(void *state) {
 }
 
 const Pass schedule_passes[] = {
-    /* a running reduction of a long axis is done in parts, a sum of products of bytes in 16 bits */
+    /* a running reduction of a long axis is done in parts; a sum of products of bytes is done in 16 bits */
     {"split reductions", .run = run_split, .makes = GRAPH_TENSOR},
     /* tensor graph -> stages over ranges */
     {"rangeify", .run = run_rangeify, .makes = GRAPH_STAGES},
-    /* what must come before what */
+    /* edges from each stage to those that must run before it, and an order */
     {"hazards", .run = run_hazards, .makes = GRAPH_STAGES},
-    /* a sum of sums over shifted places is one */
+    /* a sum of sums over shifted places becomes one sum */
     {"nest reductions", .run = run_nest, .optional = true, .makes = GRAPH_STAGES},
     /* a reshape between two stages splits their loops alike */
     {"align ranges", .run = run_align, .optional = true, .makes = GRAPH_STAGES},
-    /* .. also at places that loops were aligned for */
+    /* the same at places for which loops were aligned */
     {"nest again", .run = run_nest_divided, .optional = true, .makes = GRAPH_STAGES},
     /* a reduction that would leave cores idle is done in parts */
     {"partial sums", .run = run_partial, .optional = true, .makes = GRAPH_STAGES},
-    /* what costs less than its memory */
+    /* values that cost less where they are read than in memory are written into their readers */
     {"inline cheap", .run = run_inline, .optional = true, .makes = GRAPH_STAGES},
-    /* what is computed from memory lies along the same axis, if it is read so */
+    /* what is computed from memory is contiguous along the same axis, if its readers go along that axis
+     * too */
     {"order axes", .run = run_order, .optional = true, .makes = GRAPH_STAGES},
     /* stages that share a grid share a kernel */
     {"join by level", .run = run_join, .makes = GRAPH_STAGES},
-    /* the place of each value that other kernels read, and how wide it is there */
+    /* decides where each value that other kernels read is kept, and how wide it is there */
     {"recompute or store", .run = run_memory, .optional = true, .makes = GRAPH_STAGES},
     /* kernel graphs, numbered alike when they are alike */
     {"kernels", .run = run_kernels, .makes = GRAPH_KERNEL},
 };
 const size_t schedule_npass = TG_COUNT(schedule_passes);
 
-/* The graph is the roots at first, then the values of the stages, at last the kernels. */
+/* The graph that is dumped: first the roots, then the values of the stages, at last the kernels. */
 static bool graph_of(void *state, UOpVec *to) {
   Run *r = state;
   TgMem *m = r->s->mem;
@@ -116,7 +117,7 @@ static bool graph_of(void *state, UOpVec *to) {
   return ok;
 }
 
-/* What the passes after this one need: the stages, until they are kernels. */
+/* Prints what the passes after this one need besides the graph: the stages, until they are kernels. */
 static bool stages_of(void *state, const char *pass, Str *text) {
   Run *r = state;
   return !r->s->stages.len || r->out->nkernel || stages_print(r->s, pass, text);
@@ -169,7 +170,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   uint64_t failed = mem->failed;
   memset(out, 0, sizeof *out);
   arena_init(&out->arena, mem);
-  out->arena.first = 1024; /* it is kept as long as its plan */
+  out->arena.first = 1024; /* a small first block, because it is kept as long as its plan */
   out->nroot = nroots;
   out->root = arena_array(&out->arena, int64_t, nroots + 1);
   bool ok = out->root != NULL;

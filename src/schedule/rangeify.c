@@ -1,10 +1,10 @@
 /* rangeify.c: tensor graph -> stages. In: tensor nodes. Out: stages whose values are expressions of RANGE,
- * INDEX and REDUCE; no movement op is left. One walk from the roots: every node collects demands (which stage
- * reads it, at which indices); movement ops rewrite a demand and pass it on. A node with one demand belongs
- * to the stage that reads it; a node with several, and every REDUCE_AXIS, STORE, CONTIGUOUS and root, is a
- * stage with ranges of its own. A SCATTER is two: memory that starts as its target, and the update of it,
- * over the axes of what is scattered; readers read the memory after the update. What a GATHER reads is a
- * stage, because the demand on it is data. */
+ * INDEX and REDUCE; no movement op is left. One walk from the roots collects the demands on every node: which
+ * stage reads it, at which indices. A movement op rewrites a demand and passes it on. A node with one demand
+ * belongs to the stage that reads it. A node with several, and every REDUCE_AXIS, STORE, CONTIGUOUS and root,
+ * is a stage with ranges of its own. A SCATTER is two: memory that starts as its target, and the update of
+ * that memory, over the axes of what is scattered; readers read the memory after the update. The source of a
+ * GATHER is a stage, because the demand on it is data. */
 #include "schedule/stage.h"
 #include "uop/dims.h"
 #include <string.h>
@@ -17,24 +17,27 @@ typedef struct Demand {
 
 typedef struct Node {
   Demand *demands;
-  int stage, other, ndemand; /* other: of a SCATTER, its update, or with OLD its memory */
-  int nslices;               /* 0, or it is so many stages, from `stage` on .. */
-  const Slice *slices;       /* .. of these */
+  /* other: for a SCATTER, its update, or, with SCATTER_OLD, its memory */
+  int stage, other, ndemand;
+  int nslices;         /* 0, or the node is nslices stages, from `stage` on .. */
+  const Slice *slices; /* .. one for each of these slices */
   UOp *lowered;
-  bool force, copied; /* copied: a view that is memory for those who read it */
-  bool kept;          /* a reduction whose memory was asked for */
+  /* copied: it is a view that is copied to memory for its readers */
+  bool force, copied;
+  bool kept; /* it is a reduction that was requested in memory */
 } Node;
 
 typedef struct Rangeify {
   Sched *s;
   Arena arena;
-  Node *node;         /* by id */
-  Map moved;          /* (movement node, tuple) -> tuple of its source, and gate */
-  Map places, wanted; /* of nodes with many demands: (node, tuple) -> number; (number, stage): it is there */
+  Node *node; /* by node id */
+  Map moved;  /* (movement node, tuple) -> the tuple of its source, and the gate */
+  /* for nodes with many demands: (node, tuple) -> number; (number, stage) -> 1 if that demand exists */
+  Map places, wanted;
   bool failed;
 } Rangeify;
 
-/* The index tuple of n's source for an index tuple of n; *gate is non-NULL where a PAD puts zeros. */
+/* The index tuple of n's source for an index tuple of n. *gate is not NULL if a PAD puts zeros there. */
 static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
   *gate = NULL;
   if (!tuple) return r->failed = true, NULL;
@@ -48,8 +51,8 @@ static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
   return uop_new(r->s->st, OPS_TUPLE, DT_VOID, 1, to->nsrc - 1, to->src, ARG0);
 }
 
-/* The reduction that n keeps, whatever its shape: it has memory of its own, so no copy is made of it.
- * NULL: none. */
+/* The reduction that a CONTIGUOUS keeps, whatever its shape. It has memory of its own, so no copy of it is
+ * made. NULL: none. */
 static const UOp *kept_reduction(const UOp *n) {
   if (n->op != OPS_CONTIGUOUS) return NULL;
   do
@@ -68,14 +71,14 @@ static bool is_leaf(const UOp *n) {
          n->op == OPS_VAR;
 }
 
-/* No element of it is ever read, so that nothing is computed, and any number stands for it. */
+/* Whether no element of n is ever read. Nothing is computed then, and any number can stand for it. */
 static bool is_empty(const UOp *n) {
   for (int i = 0; n->is_tensor && i < n->shape->n; i++)
     if (n->shape->v[i] == 0) return true;
   return false;
 }
 
-enum { FEW_DEMANDS = 16 }; /* up to here a list is searched, beyond it a map */
+enum { FEW_DEMANDS = 16 }; /* up to this many demands a list is searched, beyond it a map */
 
 static bool want(Rangeify *r, const UOp *n, int stage, const UOp *tuple, bool *had) {
   uint64_t place, key = (uint64_t)n->id << 32 | tuple->id, one;
@@ -121,7 +124,7 @@ static bool loops_made(const Stage *g) {
   return made;
 }
 
-/* A stage over shape sh for node n. */
+/* Makes a stage over shape sh for node n. Returns its number, or -1 if out of memory. */
 static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
   Sched *s = r->s;
   Stage g = {.node = n,
@@ -154,13 +157,13 @@ static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
 
 static int stage_open(Rangeify *r, UOp *n) { return r->node[n->id].stage = stage_over(r, n, n->shape); }
 
-/* What stage i has of its node; NULL: the whole. */
+/* The slice of its node that stage i computes; NULL: the whole. */
 static const Slice *slice_of(const Rangeify *r, int i) {
   const Node *d = &r->node[r->s->stages.at[i].node->id];
   return d->nslices ? &d->slices[i - d->stage] : NULL;
 }
 
-/* The indices at which a stage reads its sources. */
+/* The indices at which a stage reads its sources, or, unless of_source, computes its node. */
 static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {
   Stage *g = &r->s->stages.at[i];
   UOp *at[MAX_RANK];
@@ -174,8 +177,7 @@ static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {
   return uop_new(r->s->st, OPS_TUPLE, DT_VOID, 1, g->nout, at, ARG0);
 }
 
-/* The value of n at tuple, seen by stage `reader`: through movement ops to what holds it. Gates met on the
- * way become one WHERE. */
+/* A read of `stage` at a tuple. */
 static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
   UOp *src[MAX_RANK + 1];
   src[0] = uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {1, STAGE_SLOT(stage)}});
@@ -184,7 +186,7 @@ static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
   return uop_new(s->st, OPS_INDEX, dt, 1, 1 + tuple->nsrc, src, ARG0);
 }
 
-/* The stage of n that has what is read at the tuple, which becomes the index of that stage. */
+/* The stage of n that has what is read at the tuple. The tuple becomes the index into that stage. */
 static int stage_with(Rangeify *r, const UOp *n, UOp **tuple) {
   Sched *s = r->s;
   const Node *d = &r->node[n->id];
@@ -201,8 +203,8 @@ static int stage_with(Rangeify *r, const UOp *n, UOp **tuple) {
   return i;
 }
 
-/* A buffer read or written through a reshape keeps an index per axis: an opt that copies a tile needs the
- * extents, and a flat index with padding cannot be split back. */
+/* The INDEX of a buffer at a tuple. Through a reshape it keeps an index per axis, because an opt that copies
+ * a tile needs the extents, and a flat index with padding cannot be split again. */
 static UOp *buffer_at(Rangeify *r, const UOp *n, const UOp *tuple) {
   const UOp *b = n->op == OPS_BUFFER ? n : n->src[0];
   if (n->op == OPS_BUFFER)
@@ -212,7 +214,8 @@ static UOp *buffer_at(Rangeify *r, const UOp *n, const UOp *tuple) {
                       n->arg.ints->v, tuple->src);
 }
 
-/* A stage reads a buffer before a store or after it: its reads look alike, and it runs once. */
+/* Notes that a stage reads a buffer before a store, or after it. It cannot do both, because its reads look
+ * alike and it runs once. */
 static bool buffer_read(Rangeify *r, int reader, int64_t buffer, bool after) {
   Sched *s = r->s;
   Stage *g = &s->stages.at[reader];
@@ -230,6 +233,8 @@ static bool is_buffer(const UOp *n) {
   return n->op == OPS_BUFFER || (n->op == OPS_RESHAPE && n->src[0]->op == OPS_BUFFER);
 }
 
+/* The value of n at tuple for stage `reader`: movement ops are followed to the node that has it. Gates on the
+ * way become one WHERE. */
 static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   Sched *s = r->s;
   UOp *gates = NULL, *v = NULL, *g;
@@ -247,7 +252,8 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
     }
     if (n->op == OPS_AFTER && n->nsrc == 2 && n->src[1]->op == OPS_STORE && n->src[1]->src[0] == n->src[0] &&
         !s->stages.at[r->node[n->src[1]->id].stage].update) {
-      int store = r->node[n->src[1]->id].stage; /* the whole target was stored: its value is the store's */
+      /* the whole target was stored: its value is the store's */
+      int store = r->node[n->src[1]->id].stage;
       v = buffer_read(r, reader, s->stages.at[store].buffer, true) ? stage_read(s, store, dt, tuple) : NULL;
       break;
     }
@@ -293,7 +299,8 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   return gates ? uop_where(s->st, gates, v, uop_const_int(s->st, dt, 0)) : v;
 }
 
-static bool lower_store_target(Rangeify *r, int i, UOp *tuple) { /* target view -> BUFFER number and INDEX */
+/* Follows the view that a STORE names to its BUFFER and INDEX. */
+static bool lower_store_target(Rangeify *r, int i, UOp *tuple) {
   Sched *s = r->s;
   UOp *n = s->stages.at[i].node->src[0], *g;
   while (tuple && !is_buffer(n)) {
@@ -320,8 +327,8 @@ static bool lower_store_target(Rangeify *r, int i, UOp *tuple) { /* target view 
   return (s->stages.at[i].target = target) != NULL;
 }
 
-/* The integers src[first ..] of n at tuple, as a TUPLE of places of `shape`; *gate: where all of them are
- * inside, NULL: everywhere. */
+/* The integers src[first ..] of n at tuple, as a TUPLE of places in `shape`. *gate: where all of them are in
+ * bounds; NULL: everywhere. */
 static UOp *lower_places(Rangeify *r, UOp *n, int first, const Ints *shape, UOp *tuple, int reader,
                          UOp **gate) {
   Sched *s = r->s;
@@ -345,7 +352,7 @@ static UOp *lower_gather(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   return v && gate ? uop_where(r->s->st, gate, v, uop_const_int(r->s->st, (DType)n->dtype, 0)) : v;
 }
 
-/* Places that differ whenever r does: some coordinate moves with r alone, and evenly. */
+/* Whether places differ whenever r does: some coordinate depends on r alone, and by a constant step. */
 static bool tells_apart(Sched *s, const UOp *places, UOp *r) {
   for (int i = 0; i < places->nsrc; i++) {
     UOp *e = places->src[i];
@@ -364,7 +371,8 @@ static bool updates_in_place(const UOp *n) {
          !n->src[1]->arg.scatter.how;
 }
 
-/* Stage i updates the memory of stage `memory`, or, -1, the buffer under the view that its STORE names. */
+/* Stage i updates the memory of stage `memory`, or, if that is -1, the buffer under the view that its STORE
+ * names. */
 static bool lower_update(Rangeify *r, int i, UOp *n, int memory) {
   Sched *s = r->s;
   Stage *g = &s->stages.at[i];
@@ -412,7 +420,8 @@ static bool lower_stage(Rangeify *r, int i) {
     bool old = n->arg.scatter.how & SCATTER_OLD;
     int memory = old ? r->node[n->id].other : i, update = old ? i : r->node[n->id].other;
     UOp *at = stage_tuple(r, memory, false);
-    if (!s->stages.at[memory].inlined) { /* else every place is written: what was there does not matter */
+    /* otherwise every place is written, so the former values do not matter */
+    if (!s->stages.at[memory].inlined) {
       v = at ? lower_read(r, n->src[0], at, memory) : NULL;
       if (!v || !(s->stages.at[memory].value = uop_simplify(s->st, s->mem, v))) return false;
     }
@@ -437,7 +446,7 @@ static bool lower_stage(Rangeify *r, int i) {
                                               (Arg){.reduce = {NULL, n->arg.reduce.op}})
                                     : v;
   } else if (n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || passes_on(n) || is_leaf(n)) {
-    /* a root that is a view is read through itself: its own stage must not be found on the way */
+    /* a root that is a view is read through itself, so its own stage must not be found on the way */
     int own = r->node[n->id].stage;
     r->node[n->id].stage = -1;
     v = passes_on(n) || is_leaf(n) ? lower_read(r, n, tuple, i) : lower_read(r, n->src[0], tuple, i);
@@ -448,7 +457,7 @@ static bool lower_stage(Rangeify *r, int i) {
   return s->stages.at[i].value != NULL;
 }
 
-/* Whether a loop nest reads each element of n several times. */
+/* Whether a loop nest reads each element of n at least twice. */
 static bool read_often(const Rangeify *r, const UOp *n, const Stage *g) {
   int64_t own = 1;
   for (int i = 0; i < n->shape->n; i++)
@@ -456,8 +465,8 @@ static bool read_often(const Rangeify *r, const UOp *n, const Stage *g) {
   return own > 0 && stage_iterations(g) / own >= 2;
 }
 
-/* A number around what stands in a PAD: a gate, which costs nothing where it is read. What is inside may be
- * kept, without what is around it. */
+/* Whether n puts a number around a PAD. That is a gate, which costs nothing where it is read. What is inside
+ * may be kept without it. */
 static bool is_padding(const UOp *n) {
   const UOp *around = n->op == OPS_WHERE && n->src[0]->op == OPS_PAD ? n->src[2] : NULL;
   while (around && passes_on(around))
@@ -465,16 +474,17 @@ static bool is_padding(const UOp *n) {
   return around && around->op == OPS_CONST;
 }
 
-/* Such a value is a stage: an expensive one, and any that a reduction would make again and again. Later
- * passes ask what it costs there. */
+/* Whether n should be a stage: it is expensive, or a reduction would compute it, and several times. Later
+ * passes estimate what it costs there. */
 static bool worth_keeping(const Rangeify *r, const UOp *n, const Stage *g) {
   bool made = (op_is_alu((Ops)n->op) && !is_padding(n)) || n->op == OPS_GATHER,
        may = op_is_costly((Ops)n->op) || (g->is_reduce && made);
   return may && read_often(r, n, g);
 }
 
-/* Quotients and remainders of a loop, and of those again, are loops once it is split: they divide no sum. A
- * place that is computed as data, and what is longer than the walk goes, counts as one that does. */
+/* Whether an index divides a sum. Quotients and remainders of a loop, and of those, become loops once it is
+ * split, so they divide no sum. A place that is computed as data counts as dividing one, and so does an index
+ * too large for the walk. */
 bool divides_sum(const UOp *index) {
   enum { MOST_STEPS = 64 };
 
@@ -502,10 +512,10 @@ static bool is_odd(const UOp *tuple) {
   return odd;
 }
 
-/* A view of which a reduction reads each element again and again at places that have to be divided, as the
- * windows of an enlarged picture do: neither lanes nor copies of a tile go along those. n: the last view that
- * they are not divided for. Between zeros that a PAD puts in, few of the places count: those loops are cut
- * instead. */
+/* Whether view n should be copied to memory: a reduction reads each element several times, at places that
+ * have to be divided, as in the windows of an enlarged picture. Neither lanes nor copies of a tile can go
+ * along these. n is the last view for which nothing is divided. Between zeros that a PAD puts in, few of the
+ * places count, so those loops are cut instead. */
 static bool worth_copying(Rangeify *r, UOp *n, const Demand *d) {
   UOp *gate, *x = n, *tuple = d->tuple;
   const Stage *g = stage_at(r->s, d->stage);
@@ -517,15 +527,15 @@ static bool worth_copying(Rangeify *r, UOp *n, const Demand *d) {
   return x->is_tensor && is_odd(tuple);
 }
 
-/* What is read at indices that are data has ranges of its own, unless it is memory or a closed form already.
- */
+/* Gives what is read at indices that are data ranges of its own, unless it is memory or a closed form
+ * already. */
 static void force_memory(Rangeify *r, UOp *x) {
   while (passes_on(x))
     x = x->src[0];
   if (!is_leaf(x)) r->node[x->id].force = true;
 }
 
-/* Whether what is scattered, or where to, is computed from the very buffer that an update in place would
+/* Whether the scattered values or places are computed from the buffer that an update in place would
  * change. */
 static bool reads_own_target(Rangeify *r, const UOp *n) {
   const UOp *b = n->src[0];
@@ -534,7 +544,7 @@ static bool reads_own_target(Rangeify *r, const UOp *n) {
   return uop_contains(r->s->st, r->s->mem, n->src + 1, (size_t)n->nsrc - 1, b);
 }
 
-/* The stages of a SCATTER, or of a STORE of one to its own target; and what they demand. */
+/* Makes the stages of a SCATTER, or of a STORE of one to its own target, and their demands. */
 static bool scatter_open(Rangeify *r, UOp *n) {
   Sched *s = r->s;
   UOp *sc = n->op == OPS_STORE ? n->src[1] : n, *tuple;
@@ -562,8 +572,8 @@ static bool scatter_open(Rangeify *r, UOp *n) {
   return !r->failed;
 }
 
-/* A large value of which each reader has a slice of its own: a stage for each, which can run just before it
- * is read. False: it is one. */
+/* If each reader reads a slice of its own of a large value: makes a stage for each slice, which can run just
+ * before it is read. Returns false if the value is one stage. */
 static bool slices_open(Rangeify *r, UOp *n) {
   Node *d = &r->node[n->id];
   int64_t most = r->s->opt->target->slice_most;
@@ -592,8 +602,8 @@ static bool slices_open(Rangeify *r, UOp *n) {
   return k > 0;
 }
 
-/* What is seen in another shape, or asked for as it is, in memory of the same layout: that of symbolic sizes may
- * have gaps. */
+/* The node below reshapes and CONTIGUOUS that has memory of the same layout. That of symbolic sizes may have
+ * gaps. */
 static UOp *reshaped(UOp *n) {
   while ((n->op == OPS_RESHAPE || n->op == OPS_CONTIGUOUS) && n->src[0]->is_tensor &&
          !dims_symbolic(n->shape))
@@ -601,13 +611,13 @@ static UOp *reshaped(UOp *n) {
   return n;
 }
 
-/* What is computed for a root: a scan or a scatter that is only seen in another shape is already what its
- * memory must hold. */
+/* The node that is computed for a root. The memory of a scan or a scatter that is only reshaped is already
+ * that of the root. */
 static UOp *root_node(UOp *const *roots, int nroots, int i) {
   UOp *n = reshaped(roots[i]);
   if (n->op != OPS_SCAN_AXIS && n->op != OPS_SCATTER) return roots[i];
   for (int k = 0; k < nroots; k++)
-    if (k != i && reshaped(roots[k]) == n) return roots[i]; /* a stage has one memory */
+    if (k != i && reshaped(roots[k]) == n) return roots[i]; /* a stage is the memory of one root only */
   return n;
 }
 
@@ -630,7 +640,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     r.node[i].stage = r.node[i].other = -1;
   for (int i = 0; ok && i < nroots; i++)
     if (roots[i]->op != OPS_AFTER) r.node[root_node(roots, nroots, i)->id].force = true;
-  /* consumers first: who reads what, where */
+  /* consumers first: collect the demands */
   for (size_t k = order.len; ok && !r.failed && k-- > 0;) {
     UOp *n = order.at[k];
     Node *d = &r.node[n->id];
@@ -641,7 +651,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     if (!must && !d->demands) continue;
     const UOp *kept = kept_reduction(n);
     if (kept && d->force)
-      d->copied = true; /* a root: that is the memory */
+      d->copied = true; /* it is a root, so the root's memory is that memory */
     else if (kept)
       r.node[kept->id].kept = true;
     for (Demand *x = d->demands; x && !must && passes_on(n); x = x->next)
@@ -669,7 +679,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     int stage = must ? stage_open(&r, n) : d->demands->stage;
     if (stage < 0) break;
     UOp *tuple = must ? stage_tuple(&r, stage, true) : d->demands->tuple;
-    if (must && passes_on(n)) { /* a root that is a view: others read through it all the same */
+    if (must && passes_on(n)) { /* a root that is a view: other stages still read through it */
       UOp *g;
       demand(&r, n->src[0], stage, move(&r, n, tuple, &g));
       stage_at(s, stage)->in_memory |= d->copied;
@@ -679,7 +689,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     }
     if (!is_leaf(n)) demand_sources(&r, n, stage, tuple);
   }
-  /* producers first: values */
+  /* producers first: compute the values */
   for (size_t k = 0; ok && !r.failed && k < order.len; k++) {
     UOp *n = order.at[k];
     Node *d = &r.node[n->id];
@@ -699,7 +709,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   }
   for (size_t i = 0; ok && i < s->stages.len; i++) {
     Stage *g = &s->stages.at[i];
-    g->in_memory |= g->node->op == OPS_CONTIGUOUS || r.node[g->node->id].kept; /* as was asked */
+    g->in_memory |= g->node->op == OPS_CONTIGUOUS || r.node[g->node->id].kept; /* as requested */
     g->keep |= g->is_store || g->in_memory;
     ok = stage_scan(s, (int)i);
   }

@@ -1,12 +1,13 @@
 /* recompute.c: a value that other kernels read is written, or computed again there from what is in memory,
  * whichever is cheaper. In: stages with their kernels. Out: the same; some stages have become part of their
- * readers in other kernels. What a value is made of goes with it where that is not in memory itself; a number
- * for each iteration of its kernel's grid, as the mean of a channel, is written for it. A factor of products
- * that are used again takes nothing along, because it would be made for each of them. */
+ * readers in other kernels. The stages that such a value is made of go with it, unless they are in memory.
+ * One with a single number for each iteration of its kernel's grid, such as the mean of a channel, is written
+ * for it. A factor of products that is reused takes nothing along, because that would be computed for each
+ * product. */
 #include "schedule/stage.h"
 #include <string.h>
 
-enum { LITTLE = 16 }; /* of what has so many times as many elements, a value's own are not counted */
+enum { LITTLE = 16 }; /* a stage is little if the value has this many times its elements */
 
 static bool is_read_by_others(Sched *s, int i) {
   const Stage *g = stage_at(s, i);
@@ -27,12 +28,12 @@ static bool kernel_reads(Sched *s, int k, const Read *rd) {
   return reads;
 }
 
-/* ---- which stages */
+/* ---- which stages are computed again */
 typedef struct Again {
   Sched *s;
-  uint8_t *pinned; /* by stage: it reads a buffer that is overwritten later, and cannot move behind that */
-  IntVec with;     /* what is computed again: the value, then what it is made of */
-  bool factor;     /* the value is part of products in which it is used again: it stays as simple as it is */
+  uint8_t *pinned; /* by stage: it reads a buffer that is overwritten later, so it cannot run after that */
+  IntVec with;     /* what is computed again: the value, then the stages that it is made of */
+  bool factor;     /* the value is a reused factor of products: it stays as simple as it is */
 } Again;
 
 static bool may_move_on(const Again *a, int i) {
@@ -41,7 +42,7 @@ static bool may_move_on(const Again *a, int i) {
          !g->war.len && !uop_has(g->value, REDUCE) && !for_lanes(a->s, i);
 }
 
-/* Whether it can be stored by the loops of its kernel's grid alone. */
+/* Whether the loops of its kernel's grid are enough to store it. */
 static bool is_of_grid(const Stage *g) {
   bool grid = g->kernel >= 0 && !g->inlined && !g->fixed;
   for (int d = 0; d < g->nout; d++)
@@ -49,8 +50,8 @@ static bool is_of_grid(const Stage *g) {
   return grid;
 }
 
-/* Adds what i is made of to a->with, unless it is in memory, or can be. False: out of memory. *all: all of
- * that can go along. */
+/* Adds the stages that i is made of to a->with, unless they are in memory or can be. *all: all of them can go
+ * along. Returns false if out of memory. */
 static bool add_sources(Again *a, int i, bool *all) {
   const Stage *first = stage_at(a->s, a->with.at[0]);
   bool ok = true;
@@ -74,7 +75,7 @@ static double weight_of(const Again *a) {
   return weight;
 }
 
-/* What a reader of n iterations takes to read what its kernel does not read anyway. */
+/* The time of n iterations of a reader to read what its kernel does not read anyway. */
 static double reads_cost(const Again *a, const Stage *reader, double n) {
   double us = 0;
   for (size_t k = 0; k < a->with.len; k++) {
@@ -86,6 +87,8 @@ static double reads_cost(const Again *a, const Stage *reader, double n) {
   return us;
 }
 
+/* Whether computing again costs at most what storing costs, or twice that if the value is large. Both in
+ * us. */
 static bool pays(const Again *a, double *again, double *store) {
   Sched *s = a->s;
   const Target *t = s->opt->target;
@@ -103,18 +106,18 @@ static bool pays(const Again *a, double *again, double *store) {
       continue;
     }
     double n = (double)stage_iterations(r);
-    bool few = n * 16 <= elements; /* rows of a table that takes numbers of a small one */
+    bool few = n * 16 <= elements; /* it takes few numbers of the value, like rows of a table */
     int places = 0;
     for (size_t j = 0; j < r->reads.len; j++) {
       if (r->reads.at[j].stage != i) continue;
       places++;
       chained |= g->gathers && !few && index_is_data(r->reads.at[j].index);
     }
-    text += places * (weight + 1); /* operations that the readers' expressions get */
+    text += places * (weight + 1); /* operations that are added to the readers' expressions */
     *store += target_read_us(t, TG_MIN(size, n * (double)dtype_size(stage_dtype(g))));
     *again += n * weight / rate + reads_cost(a, r, n);
   }
-  if (!inside) { /* its own kernel need not compute it at all */
+  if (!inside) { /* its own kernel does not have to compute it at all */
     *again -= elements * (g->weight + 1) / rate;
     text -= g->weight + 1;
   }
@@ -122,8 +125,9 @@ static bool pays(const Again *a, double *again, double *store) {
   return *again <= *store * (large ? 2 : 1) && text <= MOST_REPEATED && !chained;
 }
 
-/* ---- what becomes of it */
-static bool leave_kernel(Sched *s, int i) { /* what is computed by nobody else */
+/* ---- moving the value */
+/* Removes stage i, which no stage reads any more, from its kernel. */
+static bool leave_kernel(Sched *s, int i) {
   Stage *g = stage_at(s, i);
   StageSet *kk = &s->ks.at[g->kernel];
   size_t n = 0;
@@ -136,7 +140,7 @@ static bool leave_kernel(Sched *s, int i) { /* what is computed by nobody else *
   return true;
 }
 
-/* Stage i is written into its readers in other kernels. */
+/* Writes stage i into its readers in other kernels. */
 static bool move_on(Sched *s, int i) {
   bool ok = true;
   for (size_t k = stage_at(s, i)->readers.len; ok && k-- > 0;) {

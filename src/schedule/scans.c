@@ -1,9 +1,9 @@
-/* scans.c: reductions that are done in parts: running ones of long axes, and the sums of pair_sums.c. In:
- * the roots of a tensor graph. Out: the same values; an axis of many elements and few rows is cut in
- * parts, because these can be scanned side by side. The reduction of each part is computed first, a scan
- * of these says what stands before each part, and its first element is combined with that. All of it is
- * carried in the dtype of the registers, so that a result is rounded once, as without parts. How many
- * parts there are depends on the shape alone. */
+/* scans.c: reductions that are done in parts: running reductions of long axes, and the sums of pair_sums.c.
+ * In: the roots of a tensor graph. Out: the same values. An axis of many elements and few rows is cut in
+ * parts, because parts can be scanned side by side. First the reduction of each part is computed. A scan of
+ * these results gives what is before each part, and the first element of the part is combined with that. All
+ * of this is carried in the dtype of the registers, so that a result is rounded once, as without parts. The
+ * number of parts depends on the shape alone. */
 #include "schedule/stage.h"
 #include "uop/nodes.h"
 
@@ -11,8 +11,8 @@
  * because a GPU has more cores. */
 enum { SCAN_LONG = 8192, SCAN_PARTS = 64, SCAN_MOST_PARTS = 2048, SCAN_PART = 4096, SCAN_FEWER = 4 };
 
-/* How many parts an axis is cut in; below 2: it stays whole. Parts of one length need no copy, so fewer
- * of those are better than more of others. */
+/* The number of parts that an axis is cut in; below 2: it stays whole. Parts of equal length need no copy, so
+ * fewer equal parts are preferred to more unequal parts. */
 static int64_t parts_of_scan(UOpStore *st, const UOp *scan) {
   const Ints *s = scan->shape;
   int axis = (int)scan->arg.reduce.axes->v[0];
@@ -52,15 +52,16 @@ UOp *was_given(Sched *s, UOp *now, UOp *was) {
   return same || uop_map_get(s->given, now) || uop_map_put(s->st, s->given, now, was) ? now : NULL;
 }
 
-/* What stands before each part, at every place of it. u: (.., parts, len, ..); before the first part it
- * is 0. */
+/* The reduction of all that is before each part, at every place of the part. u: (.., parts, len, ..). Before
+ * the first part it is 0. */
 static UOp *before_parts(Sched *s, Ops op, UOp *u, int axis, UOp *given) {
   UOpStore *st = s->st;
   int64_t lohi[2 * MAX_RANK] = {0};
   bool mask[MAX_RANK] = {false};
   mask[axis + 1] = true;
   lohi[2 * axis] = 1;
-  UOp *whole = part_of_axis(st, u, axis, 0, u->shape->v[axis] - 1); /* of the last part nobody asks */
+  /* the last part is before no other part */
+  UOp *whole = part_of_axis(st, u, axis, 0, u->shape->v[axis] - 1);
   UOp *each = was_given(s, u_reduce(st, op, whole, mask), given);
   UOp *upto = was_given(s, u_scan_axis(st, op, each, (DType)u->dtype, axis), given),
       *before = u_pad(st, upto, lohi);

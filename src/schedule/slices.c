@@ -1,6 +1,7 @@
-/* slices.c: a value of which each reader has a slice of its own. In: the indices at which it is read. Out:
- * boxes in which readers share no element. So the product of all inputs of an LSTM, of which each step reads
- * a row, and each gate a part of that, can be made row by row, or part by part. */
+/* slices.c: a value of which each reader reads a slice of its own. In: the indices at which it is read. Out:
+ * boxes such that readers of different boxes share no element. So the product of all inputs of an LSTM, of
+ * which each step reads a row and each gate a part of that row, can be computed row by row, or part by
+ * part. */
 #include "schedule/stage.h"
 #include "uop/dims.h"
 #include <stdlib.h>
@@ -11,8 +12,8 @@ static int by_begin(const void *a, const void *b) {
   return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Intervals next to each other, or over each other, are one while that has at most so many elements; with 0
- * only those over each other are. */
+/* Joins intervals that overlap, and neighbours while they have at most `most` elements together (0: none).
+ * Returns how many are left. */
 static int intervals_joined(Interval *at, int n, int64_t most) {
   int k = 0;
   for (int i = 1; i < n; i++)
@@ -23,7 +24,7 @@ static int intervals_joined(Interval *at, int n, int64_t most) {
   return k + 1;
 }
 
-/* What a reader has of an axis. */
+/* The elements that a reader reads along an axis. */
 static Interval read_of(const UOp *n, const UOp *tuple, int axis) {
   const UOp *e = tuple->src[axis];
   return (Interval){TG_MAX(e->vmin, 0), TG_MIN(e->vmax, n->shape->v[axis] - 1) + 1};
@@ -38,7 +39,8 @@ bool slice_has(const UOp *n, const Slice *box, const UOp *tuple) {
   return within;
 }
 
-/* Where the readers of a box are along an axis. 0: one reads nothing, behind a gate. */
+/* Finds the intervals along an axis that the readers of a box read. Returns 0 if one reads nothing, behind a
+ * gate. */
 static int box_along(const UOp *n, UOp *const *tuple, int ntuple, const Slice *box, int along, Interval *at) {
   int k = 0;
   for (int i = 0; i < ntuple; i++) {
@@ -58,8 +60,8 @@ static int64_t box_bytes(const UOp *n, const Slice *box) {
   return nbytes;
 }
 
-/* Cuts box number `box` along the axis where it is in most pieces: it becomes the first of them, the others
- * follow the `count` that there are. False: it cannot be cut, or is small enough. */
+/* Cuts box number `box` along the axis that gives most pieces. It becomes the first piece; the rest follow
+ * the `count` boxes. Returns false if it cannot be cut, or is small enough. */
 static bool box_cut(const UOp *n, UOp *const *tuple, int ntuple, int64_t most, Slice *at, int box, int *count,
                     Interval *room) {
   Slice whole = at[box];

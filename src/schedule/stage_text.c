@@ -1,4 +1,4 @@
-/* stage_text.c: stages -> text from which tg goes on (stage_text.h). */
+/* stage_text.c: stages -> text that tg can start from (stage_text.h). */
 #include "schedule/stage_text.h"
 #include <string.h>
 

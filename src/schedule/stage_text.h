@@ -1,7 +1,8 @@
-/* stage_text.h: the stages as text, between two passes. Behind the graph that a dump shows stand comments, lines that begin
- * with "#| ": a graph of all that the stages are made of, whose roots are for each stage its value, loops and target, and
- * for each kernel its grid; then a line for each stage and each kernel with what no graph tells. What can be computed
- * from the values (reads, weights) is not written. Written here; read by emu/stages.c, for tg and the tests. */
+/* stage_text.h: the stages as text, between two passes. Comments (lines that begin with "#| ") follow the
+ * graph that a dump shows. The first is a graph of all that the stages are made of: its roots are the value,
+ * loops and target of each stage, and the grid of each kernel. Then each stage and each kernel has a line
+ * with the fields that no graph shows. Fields that can be computed from the values (reads, weights) are not
+ * written. The text is written here, and read by emu/stages.c for tg and the tests. */
 #ifndef TG_STAGE_TEXT_H
 #define TG_STAGE_TEXT_H
 #include "schedule/stage.h"
@@ -16,7 +17,7 @@ typedef struct StageField {
   size_t offset;
 } StageField;
 
-/* A field that a line does not have is 0. */
+/* A field that is missing from a line is 0. */
 #define STAGE_FIELDS(F)                                                                                      \
   F(root, INT)                                                                                               \
   F(nout, INT)                                                                                               \
@@ -42,6 +43,6 @@ typedef struct StageField {
   F(readers, INTS)
 #define STAGE_FIELD(name, kind) {#name, FIELD_##kind, offsetof(Stage, name)},
 
-/* Appended to `out`; pass: the last that ran. */
+/* Appends the stages to `out`. pass: the last pass that ran. Returns false if out of memory. */
 bool stages_print(Sched *s, const char *pass, Str *out);
 #endif

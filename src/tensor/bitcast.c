@@ -1,8 +1,8 @@
-/* bitcast.c: the bits of a tensor as another dtype. In: any tensor. Out: of the same size, one BITCAST; of
- * another, the last axis is rescaled: parts of a wide element are shifted out of it, narrow ones are shifted
- * together, so that it fuses like any arithmetic. What lies in one piece in memory that nobody may write (a
- * model's file) is looked at where it is: a buffer of the other dtype over the same bytes, which costs
- * nothing. Elements are little endian, as in the memory of every device. */
+/* bitcast.c: the bits of a tensor as another dtype. In: any tensor. Out: for dtypes of equal size, one
+ * BITCAST. Otherwise the last axis is rescaled: the parts of a wide element are shifted out of it, and
+ * narrow elements are shifted together, so that the conversion fuses like any arithmetic. A contiguous
+ * part of memory that nobody may write (a model's file) is viewed in place: a buffer of the other dtype
+ * over the same bytes, which costs nothing. Elements are little-endian, as in the memory of every device. */
 #include "tensor/front.h"
 
 static DType unsigned_of(DType d) {
@@ -12,7 +12,7 @@ static DType unsigned_of(DType d) {
 
 static UOp *same_size(UOpStore *st, UOp *u, DType to) {
   if (!u || u->dtype == to) return u;
-  /* a bool is a byte of 0 or 1; a byte is true where it is not 0 */
+  /* A bool is a byte of 0 or 1. A byte is true if it is not 0. */
   if (u->dtype == DT_BOOL || to == DT_BOOL) {
     u = u->dtype == DT_BOOL ? uop_cast(st, u, DT_U8) : same_size(st, u, DT_U8);
     return to == DT_BOOL ? uop_cast(st, u, to) : same_size(st, u, to);
@@ -21,7 +21,7 @@ static UOp *same_size(UOpStore *st, UOp *u, DType to) {
   return UNEW(st, OPS_BITCAST, to, 1, ARG0, u);
 }
 
-/* n elements of u, flat, as n / k wider ones or n * k narrower ones. */
+/* Returns n elements of the flat tensor u as n / k wider ones. `parted` returns n * k narrower ones. */
 static UOp *joined(UOpStore *st, UOp *u, DType to, int64_t n, int64_t k) {
   DType part = unsigned_of((DType)u->dtype), whole = unsigned_of(to);
   UOp *x = u_reshape(st, same_size(st, u, part), 2, (int64_t[]){n / k, k}), *sum = NULL;

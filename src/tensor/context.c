@@ -14,7 +14,7 @@ void context_say(TgContext *ctx, const char *form, ...) {
   if (n >= (int)sizeof room && (text = mem_alloc_raw(&ctx->mem, (size_t)n + 1)))
     vsnprintf(text, (size_t)n + 1, form, again);
   va_end(again), va_end(ap);
-  const char *whole = text ? text : room; /* cut, where there is no memory */
+  const char *whole = text ? text : room; /* shortened if there is no memory */
   if (ctx->log)
     ctx->log(whole, ctx->log_user);
   else
@@ -41,7 +41,7 @@ void tg_watch_progress(TgContext *ctx, void (*seen)(const TgProgress *p, void *u
   }
 }
 
-/* Ten times a second, and at the end of each phase. */
+/* Reports progress at most ten times a second, and at the end of each phase. */
 void context_progress(TgContext *ctx, const char *phase, int done, int all) {
   TgProgress p = {.size = sizeof p, .phase = phase, .done = TG_MIN(done, all), .all = all};
   double now = time_now_s();
@@ -52,7 +52,7 @@ void context_progress(TgContext *ctx, const char *phase, int done, int all) {
   ctx->progressed(&p, ctx->progressed_user);
 }
 
-/* ---- life */
+/* ---- creating and freeing */
 TgContext *context_new(const TgOs *os, TgMem mem) {
   TgContext *ctx = mem_alloc(&mem, sizeof *ctx);
   if (!ctx) {
@@ -159,7 +159,7 @@ void tg_free(TgContext *ctx, void *p) {
 TgStatus tg_scope_begin(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
   if (!vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) return error_no_memory(&ctx->err, "scope");
-  /* the array may have moved: first tensors point back into it */
+  /* The array may have moved, so the first tensor of each scope must point to it anew. */
   for (size_t i = 0; i < ctx->scopes.len; i++)
     if (ctx->scopes.at[i].tensors) ctx->scopes.at[i].tensors->link = &ctx->scopes.at[i].tensors;
   return TG_OK;
@@ -187,7 +187,7 @@ static void link_out(TgTensor *t) {
   if (t->next) t->next->link = t->link;
 }
 
-/* what no call has seen by itself: lists of tensors */
+/* Checks the devices of u, which functions of lists of tensors did not do. */
 static bool on_one_device(TgContext *ctx, const UOp *u) {
   uint64_t rest = u->devices & (u->devices - 1);
   if (!rest || has_multi(u)) return true;

@@ -1,5 +1,5 @@
-/* conv.c: matrix products, convolutions and pools. All are a view of windows, a multiply and a sum: no op of
- * their own. */
+/* conv.c: matrix products, convolutions and pools. All are made of a view of windows, a multiplication and
+ * a sum; they have no op of their own. */
 #include "tensor/front.h"
 
 static TgTensor *sum_in(TgTensor *x, DType acc, int n, const int *axes) {
@@ -9,7 +9,7 @@ static TgTensor *sum_in(TgTensor *x, DType acc, int n, const int *axes) {
   return tg_sum_opt(x, &o);
 }
 
-/* a (.., m, 1, k) times b (.., 1, n, k), summed over k. */
+/* Multiplies a (.., m, 1, k) by b (.., 1, n, k) and sums over k. */
 TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *opt) {
   TgContext *ctx = ctx_two("matmul", a, b);
   if (!ctx) return NULL;
@@ -45,8 +45,8 @@ TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias) {
   return bias ? tg_add(r, bias) : r;
 }
 
-/* ---- geometry of sliding windows over the last n axes: n of each, paddings lo and hi, o windows along each
- * axis */
+/* ---- geometry of sliding windows over the last n axes, for each axis: kernel k, stride s, dilation d,
+ * padding lo and hi, and o windows */
 typedef struct Windows {
   int n;
   int64_t k[TG_MAX_SPATIAL], s[TG_MAX_SPATIAL], d[TG_MAX_SPATIAL], lo[TG_MAX_SPATIAL], hi[TG_MAX_SPATIAL],
@@ -64,7 +64,7 @@ static bool sizes_get(TgContext *ctx, const char *op, const char *what, const Tg
   return true;
 }
 
-/* One, n, or 2n: (lo, hi) of the last axis first. */
+/* Reads one value, n values, or 2n values: (lo, hi) of the last axis first. */
 static bool padding_get(TgContext *ctx, const char *op, const TgSizes *p, Windows *w) {
   int n = w->n;
   if (p->n != 2 * n)
@@ -76,9 +76,8 @@ static bool padding_get(TgContext *ctx, const char *op, const TgSizes *p, Window
   return true;
 }
 
-static bool reasonable(int64_t v) {
-  return v > -INT32_MAX && v < INT32_MAX;
-} /* sums and products of two are numbers */
+/* Whether v is small enough that sums and products of two such values do not overflow. */
+static bool reasonable(int64_t v) { return v > -INT32_MAX && v < INT32_MAX; }
 
 static bool windows_fit(TgContext *ctx, const char *op, const TgTensor *x, Windows *w, bool ceil_mode) {
   for (int i = 0; i < w->n; i++) {
@@ -105,8 +104,8 @@ static bool is_inside(const Windows *w) {
   return true;
 }
 
-/* (.., s1 .. sn) -> (.., o1 .. on, k1 .. kn): of x padded by lo and hi, and where the last window needs more
- * (ceil mode) by that too. Zeros are added axis by axis as windows are taken. */
+/* Returns the windows of x, (.., s1 .. sn) -> (.., o1 .. on, k1 .. kn). x is padded by lo and hi, and
+ * further if the last window needs it (ceil mode). Zeros are added axis by axis as windows are taken. */
 static TgTensor *windows(TgTensor *x, const Windows *w, double value) {
   if (!x) return NULL;
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, none[TG_MAX_SPATIAL] = {0};
@@ -124,7 +123,8 @@ static TgTensor *windows(TgTensor *x, const Windows *w, double value) {
                                          by_axis ? lo + first : none, by_axis ? hi + first : none));
 }
 
-/* What is computed in, and the result: narrow floats come back, narrow integers stay wide. */
+/* The dtype to compute in, and that of the result: narrow floats are rounded back, narrow integers stay
+ * wide. */
 static bool out_dtype(TgContext *ctx, const char *op, TgDType want, DType join, DType *acc, DType *out) {
   *acc = dtype_of(want, sum_dtype(join));
   *out = want || !dtype_is_float(join) ? *acc : join;
@@ -197,7 +197,7 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
   return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, wd)) : y;
 }
 
-/* How many elements a transposed convolution makes along each axis. */
+/* Computes the number of elements that a transposed convolution makes along each axis. */
 static bool transposed_sizes(TgContext *ctx, const TgTensor *x, const TgTensor *weight, const Windows *w,
                              const int64_t *extra, int64_t *size) {
   for (int i = 0; i < w->n; i++) {
@@ -219,15 +219,16 @@ static bool transposed_sizes(TgContext *ctx, const TgTensor *x, const TgTensor *
   return true;
 }
 
-/* What windows are given back to has the windows of its gradient for a gradient. */
+/* The gradient of u_windows_back_nd, which returns windows to their elements, is the windows of its
+ * gradient. */
 static TgStatus gradient_of_back(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
                                  void *user) {
   (void)y, (void)x, (void)n;
   return (out[0] = windows(g, user, 0)) ? TG_OK : tg_error(g->ctx);
 }
 
-/* The gradient of a convolution by its input: products of each element and each tap, summed over the
- * channels, and given back to what windows at those elements would be of. */
+/* The gradient of a convolution by its input: the products of each element and each tap, summed over the
+ * channels, are added to the elements that a window there would cover. */
 TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
   TG_NUMBERS(weight, "conv_transpose2d");
   TgContext *ctx = ctx_two("conv_transpose2d", x, weight);
@@ -246,7 +247,7 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
              SHAPE_OF(weight), (long long)g);
   Windows w;
   memset(&w, 0, sizeof w);
-  w.n = n; /* kept, and compared byte by byte */
+  w.n = n; /* cleared above, because w is kept and compared byte by byte */
   for (int i = 0; i < n; i++)
     w.k[i] = dims(weight)[2 + i];
   DType acc, out;
@@ -273,7 +274,7 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
   TgTensor *sum = sum_in(product, acc, 1, (int[]){2}); /* (b, g, cout, i.., k..) */
   if (!sum) return NULL;
   TgTensor *y = tensor_new(ctx, u_windows_back_nd(ctx->store, sum->uop, n, size, w.lo, w.s, w.d));
-  for (int i = 0; i < n; i++) /* as many windows as there are elements, whatever the output padding */
+  for (int i = 0; i < n; i++) /* as many windows as elements, whatever the output padding is */
   {
     w.o[i] = dims(x)[2 + i];
     w.hi[i] -= extra[i];
@@ -308,7 +309,7 @@ static TgAxes last_axes(int n) {
   return a;
 }
 
-/* The place of the first largest in each window, counted in the unpadded block. */
+/* Returns the place of the first maximum in each window, counted in the unpadded input. */
 static TgTensor *pool_places(TgTensor *x, TgTensor *win, TgTensor *best, const Windows *w) {
   int64_t d[TG_MAX_SPATIAL], total = 1;
   for (int i = 0; i < w->n; i++)
@@ -337,8 +338,8 @@ TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   return *o.indices ? best : NULL;
 }
 
-/* Averages over the window, or over the part of it that is x and its padding (what ceil mode adds never
- * counts), or over x alone. */
+/* Averages over the whole window, or over the part of it that is x and its padding (what ceil mode adds
+ * never counts), or over x alone. */
 TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(tg_context(x), "avg_pool2d", TgPoolOptions, o, opt);

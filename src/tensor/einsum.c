@@ -1,11 +1,11 @@
-/* einsum.c: axes named by text. In: a formula and tensors. Out: movement, one broadcast product and one sum
- * (einsum), or movement alone (rearrange). */
+/* einsum.c: axes named by text. In: a formula and tensors. Out: movement, one broadcast product and one
+ * sum (einsum), or movement alone (rearrange). */
 #include "tensor/front.h"
 
-/* ---- einsum. An operand's axes are letters; "..." stands for axes that broadcast, kept before the letters
- * of the result. */
+/* ---- einsum. An operand's axes are letters. "..." stands for axes that broadcast, which are kept before
+ * the letters of the result. */
 typedef struct Term {
-  int n, dots; /* dots: letters before "...", or -1 */
+  int n, dots; /* dots: number of letters before "...", or -1 */
   char axis[TG_MAX_RANK];
 } Term;
 
@@ -30,12 +30,12 @@ static bool term_read(TgContext *ctx, const char *formula, const char *s, size_t
 typedef struct Einsum {
   TgContext *ctx;
   const char *formula;
-  /* axes of the longest "..."; how often each letter stands in the operands */
+  /* axes of the longest "..."; how often each letter occurs in the operands */
   int n, nletter, ndots, count[128];
-  char letter[TG_MAX_RANK]; /* in the order they are met */
+  char letter[TG_MAX_RANK]; /* in the order in which they are met */
   int64_t size[TG_MAX_RANK];
   Term *term, out;
-  TgTensor **x; /* operands, their repeated letters reduced to diagonals, "..." first */
+  TgTensor **x; /* the operands, with repeated letters reduced to diagonals and the axes of "..." first */
 } Einsum;
 
 static int letter_at(const Einsum *e, char c) {
@@ -64,7 +64,8 @@ static TgTensor *diagonals(Einsum *e, TgTensor *x, Term *t, int dots) {
     for (int j = i + 1; x && j < t->n; j++) {
       if (t->axis[i] != t->axis[j]) continue;
       if (!one_size(e, t->axis[i], dims(x)[dots + i], dims(x)[dots + j])) return NULL;
-      x = tg_diagonal(x, 0, dots + i, dots + j); /* the diagonal comes last: so does its letter */
+      /* tg_diagonal puts the diagonal last, so its letter becomes last too */
+      x = tg_diagonal(x, 0, dots + i, dots + j);
       char c = t->axis[i];
       int m = 0;
       for (int q = 0; q < t->n; q++)
@@ -116,8 +117,8 @@ static bool operands_read(Einsum *e, TgTensor *const *x, const char *end, DType 
   return true;
 }
 
-/* No result named: "..." and the letters that stand once, sorted. A result without "..." sums those axes too:
- * dots -2. */
+/* Reads the result. Without "->" it is "..." and the letters that occur once, sorted. dots -2: the result
+ * has no "...", so those axes are summed too. */
 static bool result_read(Einsum *e, const char *arrow) {
   Term *o = &e->out;
   if (arrow) {
@@ -139,7 +140,7 @@ static bool result_read(Einsum *e, const char *arrow) {
   return true;
 }
 
-/* (dots.., letters..), with 1 where the operand lacks the axis */
+/* Returns operand i as (dots.., letters..), with size 1 for each axis that it lacks. */
 static TgTensor *aligned(Einsum *e, int i, TgDType dtype) {
   const Term *t = &e->term[i];
   int dots = rank(e->x[i]) - t->n, k = 0;
@@ -159,7 +160,7 @@ static TgTensor *aligned(Einsum *e, int i, TgDType dtype) {
   return tg_reshape(p, k, d);
 }
 
-/* over what is not in the result, and the rest put in its order */
+/* Sums over the axes that are not in the result, and puts the rest in the result's order. */
 static TgTensor *summed(Einsum *e, TgTensor *r, TgDType acc) {
   const Term *o = &e->out;
   int axes[TG_MAX_RANK], m = 0, dots = o->dots == -2 ? 0 : e->ndots, k = 0, put = o->dots < 0 ? 0 : o->dots;
@@ -212,11 +213,11 @@ TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const Tg
   return r;
 }
 
-/* ---- rearrange: "b (h p) c -> b h (p c)". An axis is a name, 1, or "..."; parentheses group names that one
- * axis is made of. */
+/* ---- rearrange: "b (h p) c -> b h (p c)". An axis is a name, 1, or "...". Parentheses group the names
+ * that one axis is made of. */
 enum { MAX_NAMES = TG_MAX_RANK, NAME_LEN = 32 };
 
-/* axis a: names first[a] .. first[a + 1]; dots: axis, or -1 */
+/* Axis a has the names first[a] .. first[a + 1] - 1. dots: the axis of "...", or -1. */
 typedef struct Side {
   int naxes, nnames, first[MAX_NAMES + 1], dots;
   char name[MAX_NAMES][NAME_LEN];
@@ -274,13 +275,13 @@ static int name_at(const Side *d, const char *name) {
   return -1;
 }
 
-/* Both sides and what is known of their names: sizes (-1: not yet), and the axes of the split source that
- * each name has, one but for "...". */
+/* Both sides, and what is known of their names: sizes (-1: not known yet), and the axes of the split
+ * source that each name stands for: one, or several for "...". */
 typedef struct Rearrange {
   TgContext *ctx;
   const char *formula;
   Side in, out;
-  int dots; /* axes that "..." stands for */
+  int dots; /* number of axes that "..." stands for */
   int64_t size[MAX_NAMES];
   int start[MAX_NAMES], count[MAX_NAMES];
   int n;
@@ -311,7 +312,8 @@ static bool sizes_given(Rearrange *r, const TgNamedSize *sizes, int n) {
   return true;
 }
 
-/* The names of axis a of the source, axis `from` of x: the one whose size is not given takes what is left. */
+/* Splits axis a of the source, which is axis `from` of x, into its names. The one name whose size is not
+ * given gets what is left. */
 static bool axis_split(Rearrange *r, TgTensor *x, int a, int from) {
   UOpStore *st = r->ctx->store;
   int64_t known = 1, have = dims(x)[from], rest = 0;
@@ -354,7 +356,8 @@ static bool source_split(Rearrange *r, TgTensor *x) {
   return true;
 }
 
-/* The split axes in the result's order, and those of a group as one; "..." stays as many as it was. */
+/* Puts the split axes in the result's order and joins those of a group into one axis. The axes of "..."
+ * stay separate. */
 static TgTensor *joined(const Rearrange *r, TgTensor *x) {
   int64_t order[TG_MAX_RANK], d[TG_MAX_RANK];
   int m = 0, n = 0;

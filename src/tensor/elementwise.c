@@ -45,7 +45,7 @@ TgTensor *tg_div(TgTensor *a, TgTensor *b) {
   return p.ctx ? tensor_new(p.ctx, uop_alu2(p.st, OPS_FDIV, p.a, p.b)) : NULL;
 }
 
-/* TRUNC plus or minus one where truncation went the wrong way. */
+/* TRUNC, minus one if truncation rounded up. */
 static UOp *u_floor(UOpStore *st, UOp *x) {
   if (!x || !dtype_is_float((DType)x->dtype)) return x;
   UOp *t = uop_alu1(st, OPS_TRUNC, x);
@@ -78,11 +78,11 @@ TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
   TgTensor *at_zero = tg_eq_scalar(r, 0);
   TgTensor *moved = tg_bitand(tg_logical_not(at_zero), tg_ne(tg_signbit(r), tg_signbit(y)));
   TgTensor *still = tg_where(at_zero, tg_copysign(r, y), r);
-  TgTensor *value = tg_where(moved, tg_add(r, y), still); /* in the divisor's sign, 0 too */
+  TgTensor *value = tg_where(moved, tg_add(r, y), still); /* has the sign of the divisor, even if it is 0 */
   return tg_custom_gradient(value, (TgTensor *[]){x, y}, 2, gradient_of_mod, NULL);
 }
 
-/* Whether a power is a few products: exact for integers, quick for floats. */
+/* Whether a power is a short product, which is exact for integers and fast for floats. */
 static bool is_product(double v) { return v == floor(v) && v > 0 && v <= 64; }
 
 TgTensor *tg_pow(TgTensor *a, TgTensor *b) {
@@ -107,7 +107,7 @@ TgTensor *tg_minimum(TgTensor *a, TgTensor *b) {
   return p.ctx ? tensor_new(p.ctx, u_min(p.st, p.a, p.b)) : NULL;
 }
 
-/* ---- comparisons: IEEE. le is not "not gt", which would be true with NaN. */
+/* ---- comparisons: IEEE. "le" is not "not gt", which would be true for NaN. */
 static UOp *u_le(UOpStore *st, UOp *a, UOp *b) {
   if (!a || !b) return NULL;
   if (!dtype_is_float((DType)a->dtype)) return u_not(st, uop_alu2(st, OPS_CMPLT, b, a));
@@ -201,11 +201,11 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   return tg_pow(x, tg_scalar_like(x, v));
 }
 
-/* By WHERE and not MAX: NaN falls through, and the bounds themselves pass the gradient. An infinite bound is
- * none. */
+/* Uses WHERE instead of MAX, so that NaN passes and a value that equals a bound passes the gradient. An
+ * infinite bound is no bound. */
 TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
   if (!x) return NULL;
-  /* bounds that bound nothing */
+  /* bounds outside the range of the dtype have no effect */
   bool any = dtype_is_float(dt(x));
   bool below = !any && lo <= dtype_lowest(dt(x));
   bool above = !any && hi >= dtype_highest(dt(x));
@@ -282,7 +282,7 @@ TgTensor *tg_square(TgTensor *x) { return tg_mul(x, x); }
 TgTensor *tg_abs(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL || dtype_is_unsigned(dt(x))) return tensor_result(x, x);
   if (!dtype_is_float(dt(x))) return tg_maximum(x, tg_neg(x));
-  TgTensor *zero = tg_scalar_like(x, 0); /* both zeros give this one, which has no slope */
+  TgTensor *zero = tg_scalar_like(x, 0); /* both zeros give this zero, which has no slope */
   return tg_where(tg_eq(x, zero), zero, tg_where(tg_lt(x, zero), tg_neg(x), x));
 }
 
@@ -308,8 +308,9 @@ TgTensor *tg_ceil(TgTensor *x) {
   return x && dtype_is_float(dt(x)) ? tg_neg(tg_floor(tg_neg(x))) : tensor_result(x, x);
 }
 
-/* To the nearest whole number, of two the even one: the last place of |x| + 2^23 is 1 (2^52 in double precision).
- * From there on every number is whole. -0.3 gives -0. */
+/* Rounds to the nearest whole number, or to the even one of two. The last bit of |x| + 2^23 stands for 1
+ * (2^52 in double precision), so adding and subtracting it rounds. Larger numbers are whole already. -0.3
+ * gives -0. */
 TgTensor *tg_round(TgTensor *x) {
   if (!x || !dtype_is_float(dt(x))) return tensor_result(x, x);
   TgTensor *w = tg_detach(as_wide(x)), *minus = tg_signbit(w), *a = tg_where(minus, tg_neg(w), w);
@@ -328,7 +329,8 @@ TgTensor *tg_isinf(TgTensor *x) {
 }
 
 /* ---- activations */
-TgTensor *tg_relu(TgTensor *x) { /* by the detached 0 gradient.rules knows it: nothing passes at 0 */
+/* gradient.rules recognises relu by its detached 0, so no gradient passes at 0. */
+TgTensor *tg_relu(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL || dtype_is_unsigned(dt(x))) return tensor_result(x, x);
   return tg_maximum(x, tg_detach(tg_scalar_like(x, 0)));
 }
@@ -338,8 +340,8 @@ TgTensor *tg_leaky_relu(TgTensor *x, double slope) {
   return tg_where(tg_lt_scalar(x, 0), tg_mul_scalar(x, slope), x);
 }
 
-/* e = exp(-|x|) is at most 1, so neither the value nor its gradient overflows. |x| by WHERE has slope 1 at 0.
- */
+/* e = exp(-|x|) is at most 1, so neither the value nor its gradient overflows. |x| is made by WHERE so
+ * that its slope is 1 at 0. */
 static TgTensor *wide_sigmoid(TgTensor *x) {
   TgTensor *neg = tg_lt_scalar(x, 0), *e = tg_exp(tg_where(neg, x, tg_neg(x)));
   return tg_div(tg_where(neg, e, tg_scalar_like(x, 1)), tg_add_scalar(e, 1));
@@ -357,8 +359,9 @@ TgTensor *tg_silu(TgTensor *x) {
   return as_narrow(tg_mul(w, wide_sigmoid(w)), x);
 }
 
-/* log(1 + e) of e = exp(-|x|) in 0 .. 1: u = 1 + e drops the low bits of e, whose share (e - (u - 1)) / u is
- * added back. The share has no slope of its own: the derivative of log u is that of the whole already. */
+/* log(1 + e) for e = exp(-|x|), which is in 0 .. 1. u = 1 + e loses the low bits of e. Their share, (e -
+ * (u - 1)) / u, is added back. It is detached because the derivative of log u is already that of the
+ * whole. */
 TgTensor *tg_softplus(TgTensor *x) {
   TgTensor *w = as_wide(x);
   TgTensor *zero = tg_scalar_like(w, 0);

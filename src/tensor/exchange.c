@@ -1,11 +1,12 @@
-/* exchange.c: what one device gets of an exchange between all. In: MSELECT of BROADCAST, ALLGATHER, ALLTOALL,
- * REDUCESCATTER or ALLREDUCE. Out: COPY nodes and operations, each on one device. Every sum is made in the
- * order of the parts, or of a ring, that the graph says: it does not depend on what arrives first. */
+/* exchange.c: what one device gets of an exchange between all devices. In: MSELECT of BROADCAST,
+ * ALLGATHER, ALLTOALL, REDUCESCATTER or ALLREDUCE. Out: COPY nodes and operations, each on one device.
+ * Every sum is made in the order of the parts, or of a ring, that the graph defines; it does not depend on
+ * what arrives first. */
 #include "tensor/multi.h"
 #include "tensor/front.h"
 
 /* ---- pieces */
-/* n pieces side by side along an axis. */
+/* Joins n pieces along an axis. */
 static UOp *joined(UOpStore *st, UOp *const *piece, int n, int axis) {
   int64_t total = 0, begin, lohi[2 * TG_MAX_RANK] = {0};
   UOp *all = NULL;
@@ -26,7 +27,7 @@ static UOp *joined(UOpStore *st, UOp *const *piece, int n, int axis) {
   return all;
 }
 
-/* What of a MULTI lies in from .. to of an axis (-1: all of it), on a device. */
+/* Returns, on a device, the part of a MULTI from `from` to `to` of an axis. axis -1: all of it. */
 static UOp *region_of(UOpStore *st, UOp *m, int axis, int64_t from, int64_t to, int device) {
   Layout own = layout_of(m);
   UOp *piece[MOST_DEVICES];
@@ -43,7 +44,7 @@ static UOp *region_of(UOpStore *st, UOp *m, int axis, int64_t from, int64_t to, 
     piece[n++] = on_device(st, p, device);
   }
   if (n) return joined(st, piece, n, own.axis);
-  int64_t d[TG_MAX_RANK]; /* nothing is in it */
+  int64_t d[TG_MAX_RANK]; /* the part is empty */
   for (int i = 0; i < m->shape->n; i++)
     d[i] = i == axis ? to - from : m->shape->v[i];
   UOp *none =
@@ -51,7 +52,7 @@ static UOp *region_of(UOpStore *st, UOp *m, int axis, int64_t from, int64_t to, 
   return on_device(st, none, device);
 }
 
-/* The copies and sums that self becomes; tg_explain hears of them. */
+/* Returns u, the copies and sums that self becomes, and notifies tg_explain. */
 static UOp *result_by(Rewrite *rw, const UOp *self, const char *way, int steps, UOp *u) {
   TgContext *ctx = rw->ctx;
   if (!u)
@@ -80,7 +81,7 @@ UOp *resharded_part(Rewrite *rw, UOp *self) {
 }
 
 /* ---- sums */
-/* What each source has there, combined on a device in the order of the sources. axis -1: all. */
+/* Combines a part of every source on a device, in the order of the sources. axis -1: all of each source. */
 static UOp *combined(UOpStore *st, const UOp *exchange, int axis, int64_t from, int64_t to, int device) {
   UOp *all = NULL;
   for (int k = 0; k < exchange->nsrc; k++) {
@@ -97,15 +98,15 @@ UOp *scattered_part(Rewrite *rw, UOp *self) {
   return result(rw, self, combined(rw->st, ex, (int)cut[0], cut[1 + i], cut[2 + i], device_of_part(self)));
 }
 
-/* Which source is on which machine: `member`, one machine after the other, where all have as many; else none
- * has. `most`: on one machine. */
+/* Groups the sources by machine. member: the sources, one machine after another; it can only be used if
+ * every machine has the same number (even). most: the largest number on one machine. */
 typedef struct Machines {
   int n, most;
   bool even;
   int member[MOST_DEVICES];
 } Machines;
 
-/* A context without an engine is one machine. */
+/* A context without an engine counts as one machine. */
 static int machine_of(const TgContext *ctx, const UOp *u) {
   return ctx->calls ? ctx->calls->facts(ctx, __builtin_ctzll(u->devices)).machine : 0;
 }
@@ -131,12 +132,12 @@ static Machines machines_of(const TgContext *ctx, const UOp *ex) {
 typedef struct AllReduce {
   UOpStore *st;
   UOp *flat[MOST_DEVICES]; /* the sources, flat */
-  Layout chunks;           /* chunk c of the sum is made for all */
+  Layout chunks;           /* the chunks of the sum, one for each device */
   Ops op;
   Machines at;
 } AllReduce;
 
-/* Cut in as many chunks as devices, at multiples of what a line of a cache holds. */
+/* Divides the sources into as many chunks as there are devices, at multiples of what a cache line holds. */
 static bool all_reduce_cut(const TgContext *ctx, UOpStore *st, const UOp *ex, AllReduce *r) {
   enum { ALIGN = 16 };
 
@@ -157,7 +158,8 @@ static UOp *chunk_of(const AllReduce *r, int source, int c) {
   return slice_of(r->st, r->flat[source], 0, r->chunks.bound[c], r->chunks.bound[c + 1]);
 }
 
-/* Device c adds up chunk c of all, in their order; each takes the sums from there. */
+/* Direct: device c adds up chunk c of all sources in their order, and every device copies the sums from
+ * there. */
 static UOp *direct_chunk(const AllReduce *r, int c, int to) {
   const int *device = r->chunks.device;
   UOp *sum = NULL;
@@ -168,7 +170,8 @@ static UOp *direct_chunk(const AllReduce *r, int c, int to) {
   return on_device(r->st, sum, device[to]);
 }
 
-/* Chunk c goes round from device c on, each adding its own, and round again for all to have it. */
+/* Ring: chunk c starts at device c and is passed around, each device adding its own part. It is then
+ * passed around again so that all devices have it. */
 static UOp *ring_chunk(const AllReduce *r, int c, int to) {
   const int *device = r->chunks.device, n = r->chunks.n;
   UOp *sum = chunk_of(r, c, c);
@@ -183,7 +186,7 @@ static UOp *ring_chunk(const AllReduce *r, int c, int to) {
   return sum;
 }
 
-/* What the devices of a machine have of chunks c .. c + n, added up on one of them. */
+/* Adds up chunks c .. c + n - 1 of the devices of a machine on one of them. */
 static UOp *machine_sum(const AllReduce *r, int machine, int c, int n, int device) {
   const int64_t *bound = r->chunks.bound;
   const int *member = r->at.member + machine * r->at.most;
@@ -195,8 +198,9 @@ static UOp *machine_sum(const AllReduce *r, int machine, int c, int n, int devic
   return sum;
 }
 
-/* First within each machine, then between them, where each device has its share to do; and back. The sum's
- * order: that of the parts of a machine, then that of machines. */
+/* Two levels: the sum is made first within each machine, then between machines, where each device has its
+ * share of the work, and then sent back. The order of the sum is that of the parts of a machine, then that
+ * of the machines. */
 static UOp *two_level_chunk(const AllReduce *r, int c, int to) {
   const Machines *at = &r->at;
   const int64_t *bound = r->chunks.bound;
@@ -217,10 +221,12 @@ static UOp *two_level_chunk(const AllReduce *r, int c, int to) {
 
 enum { REDUCE_BY_COST, REDUCE_NAIVE, REDUCE_RING, REDUCE_DIRECT, REDUCE_TWO_LEVEL }; /* TG_ALLREDUCE */
 
-/* n devices, k of them on each machine: bytes that a device sends within its machine, and a machine to others,
- * both of an all-reduce of one byte, and messages one after another. */
+/* Estimated time of an all-reduce over n devices, k on each machine. inside, out: bytes that a device
+ * sends within its machine, and that a machine sends to others, per byte of the value. steps: consecutive
+ * messages; outside: those between machines. */
 static double way_us(const TgContext *ctx, int way, double n, double k, double nbytes) {
-  const double *l = ctx->env.links; /* within a machine, between them: bytes in a microsecond, microseconds */
+  /* within a machine and between machines: bytes per microsecond, microseconds per message */
+  const double *l = ctx->env.links;
   double machines = n / k, inside = k - 1, out = k * (n - k), steps = 1, outside = 1;
   switch (way) {
   case REDUCE_RING:
@@ -265,7 +271,7 @@ static UOp *chunk_summed(const AllReduce *r, int way, int c, int to) {
   }
 }
 
-/* Messages one after another, of n devices. */
+/* Number of consecutive messages for n devices. */
 static int steps_of(int way, int n) {
   const int steps[] = {
       [REDUCE_NAIVE] = 1, [REDUCE_RING] = 2 * (n - 1), [REDUCE_DIRECT] = 2, [REDUCE_TWO_LEVEL] = 4};

@@ -1,4 +1,5 @@
-/* functional.c: losses, normalisation, attention. Compositions of the other files. */
+/* functional.c: losses, normalisation, attention. All are compositions of the functions in the other
+ * files. */
 #include "tensor/front.h"
 
 /* ---- losses */
@@ -15,7 +16,7 @@ static TgTensor *reduced(const char *op, TgTensor *l, const TgLossOptions *o) {
   return o->reduction == TG_NONE ? l : o->reduction == TG_SUM ? tg_sum(l) : tg_mean(l);
 }
 
-/* Scores with the classes last, whatever axis they stand on. */
+/* Moves the axis of the classes of x last. */
 static TgTensor *classes_last(const char *op, TgTensor *x, const TgLossOptions *o) {
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, rank(x) > 0, TG_ERR_SHAPE, "%s: scores without an axis of classes", op);
@@ -61,7 +62,7 @@ TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOption
   return reduced("cross_entropy", tg_neg(tensor_sum(tg_mul(target, logp), 1, (int[]){-1})), &o);
 }
 
-/* Each label has a weight: its class's, 0 where it is to be ignored. The mean is over the weights. */
+/* Each label has a weight: that of its class, or 0 if it is to be ignored. The mean is over the weights. */
 static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, const TgLossOptions *o) {
   TgContext *ctx = ctx_two(op, logp, labels);
   if (!ctx || !reduction_known(ctx, op, o)) return NULL;
@@ -82,7 +83,7 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
     l = tg_mul(l, weight);
   }
   double s = o->label_smoothing;
-  if (s != 0) { /* all classes share it, each by its own weight */
+  if (s != 0) { /* every class gets a share, with its own weight */
     TgTensor *even = tg_mean(each ? tg_mul(logp, each) : logp, .axis = TG_AXES(-1));
     l = tg_sub(tg_mul_scalar(l, 1 - s), tg_mul_scalar(even, s));
     TgTensor *classes = tg_size_tensor(ctx, dim_at(logp, -1), TG_DTYPE_DEFAULT);
@@ -125,12 +126,13 @@ TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   return reduced("mse", tg_square(tg_sub(as_float(x), target)), &o);
 }
 
-/* At least -100, as PyTorch's: a probability of exactly 0 or 1 has a loss that is finite. */
+/* At least -100, like PyTorch's, so that the loss is finite for a probability of exactly 0 or 1. */
 static TgTensor *log_of(TgTensor *p) { return tg_clamp(tg_log(p), -100, INFINITY); }
 
-/* (p - y) / (p (1 - p)), where the denominator is at least 1e-12; by the target log(1 - p) - log(p). Of a p
- * that was rounded to 1 no more is known than that 1 - p is below half a step: with less there, the slope of
- * the sigmoid that p comes from, which is not 0, would make far too much of it. */
+/* The gradient by p is (p - y) / (p (1 - p)), with a denominator of at least 1e-12; the gradient by the
+ * target is log(1 - p) - log(p). If p was rounded to 1, it is only known that 1 - p is less than half a
+ * step. So 1 - p is taken to be at least that: with a smaller value, the slope of the sigmoid that p was
+ * computed by, which is not 0, would make the product far too large. */
 static TgStatus gradient_of_entropy(TgTensor *g, TgTensor *l, TgTensor *const *x, int n, TgTensor **out,
                                     void *user) {
   (void)l, (void)n, (void)user;
@@ -160,7 +162,7 @@ TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgL
   y = tensor_cast(y, tg_dtype(x));
   if (!o.weight)
     return reduced("binary_cross_entropy_logits", tensor_cast(tg_sub(tg_softplus(x), tg_mul(x, y)), d), &o);
-  /* of the positive term: w y softplus(-x) + (1 - y) softplus(x) */
+  /* the weight is for the positive term: w y softplus(-x) + (1 - y) softplus(x) */
   TgTensor *w = tensor_cast(o.weight, tg_dtype(x));
   TgTensor *l =
       tg_add(tg_mul(tg_mul(w, y), tg_softplus(tg_neg(x))), tg_mul(tg_rsub_scalar(y, 1), tg_softplus(x)));
@@ -189,8 +191,8 @@ static bool trailing(const char *op, TgTensor *x, const TgNormOptions *o, TgAxes
   return true;
 }
 
-/* x in f32 or wider, weighted and rounded once, to what x before that has with its weights: squares of f16
- * overflow at 256. */
+/* Applies weight and bias to the normalised value, which is f32 or wider, because squares of f16 overflow
+ * at 256. The result is rounded once, to the dtype of x joined with those of weight and bias. */
 static TgTensor *affine(TgTensor *wide, TgTensor *x, TgTensor *w, TgTensor *b) {
   if (!wide) return NULL;
   DType d = dtype_as_float(dt(x));
@@ -224,7 +226,7 @@ TgTensor *tg_rms_norm_opt(TgTensor *x, const TgNormOptions *opt) {
   return affine(tg_mul(w, tg_rsqrt(tg_add_scalar(ms, TG_OPTION(o, eps, 1e-5)))), x, o.weight, o.bias);
 }
 
-/* t (c) seen as (c, 1, ..) so that it broadcasts along axis 1 of x */
+/* Reshapes t (c) to (c, 1, ..) so that it broadcasts along axis 1 of x. */
 static TgTensor *channel(const char *op, TgTensor *x, TgTensor *t) {
   TgContext *ctx = ctx_two(op, x, t);
   if (!ctx) return NULL;
@@ -287,9 +289,9 @@ TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, 
   return batch_affine("batch_norm", x, cm, cv, &o);
 }
 
-/* The mask is a condition c, or what a float mask adds. Where c is false neither the score nor the value is
- * looked at: a NaN there goes nowhere, a row without any true place is 0, and a compiler may leave those
- * places out. */
+/* The mask is a condition c, or a float that is added to the scores. Where c is false, neither the score
+ * nor the value has any effect: a NaN there is not passed on, a row without any true place is 0, and a
+ * compiler may skip those places. */
 TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor *v,
                                               const TgAttentionOptions *opt) {
   TgContext *ctx = ctx_two("attention", q, k);
@@ -327,15 +329,17 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   else if (o.mask)
     s = tg_add(s, tensor_cast(o.mask, wide));
   if (c) s = tg_where(c, s, tg_scalar_like(s, -INFINITY));
-  /* there may be rows without any true place: of -inf alone, or without keys */
+  /* A row may have no true place: all its scores are -inf, or there are no keys. */
   bool empty = c || o.mask || dim_at(k, -2) == 0;
-  /* softmax(s) v, divided last: a value is divided once, not each weight that it is the sum of */
+  /* softmax(s) v, divided last, so that each result is divided once instead of each weight that it is
+   * summed from. */
   TgTensor *most = s ? tg_detach(tg_max(s, .axis = TG_AXES(-1), .keepdim = true)) : NULL;
   if (empty && most)
     most = tg_where(tg_eq(most, tg_scalar_like(most, -INFINITY)), tg_scalar_like(most, 0), most);
   TgTensor *e = tg_exp(tg_sub(s, most)), *y;
   if (c && e)
-    e = tg_where(c, e, tg_scalar_like(e, 0)); /* said again, for sums that then need no other keys */
+    e = tg_where(c, e, tg_scalar_like(e, 0)); /* masked again, so that the compiler can skip the other keys
+                                               * in the sums */
   TgTensor *sum = tg_sum(e, .axis = TG_AXES(-1), .keepdim = true);
   if (o.dropout != 0) e = tg_dropout(e, o.dropout);
   if (!e || !sum) return NULL;

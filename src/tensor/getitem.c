@@ -1,11 +1,12 @@
-/* getitem.c: x[..] as a list of TgIndex, read and written. In: a tensor and a list. Out: a view where every
- * index is a range (movement alone), else a GATHER; written as a store to the view, else as a SCATTER. As in
- * PyTorch and tinygrad, numbers, ranges and new axes are applied first; index tensors are broadcast together
- * and their axes stand where the first one stood, or in front where something else is between them. */
+/* getitem.c: x[..] as a list of TgIndex, read and written. In: a tensor and a list. Out: a view if every
+ * index is a range (movement alone), otherwise a GATHER. A write is a store to the view, otherwise a
+ * SCATTER. As in PyTorch and tinygrad, numbers, ranges and new axes are applied first. Index tensors are
+ * broadcast together, and their axes are put where the first one was, or in front if something else is
+ * between them. */
 #include "tensor/front.h"
 #include "tensor/multi.h"
 
-/* of x: r(ange), a(t begin), t(ensor) */
+/* An axis of x. kind: r(ange), a(t begin), t(ensor). */
 typedef struct Axis {
   char kind;
   int64_t begin, count, step;
@@ -13,17 +14,17 @@ typedef struct Axis {
 } Axis;
 
 typedef struct Plan {
-  int nitem, ntensor; /* item: r, n(ew), t; in the order of the result, before tensors move */
+  int nitem, ntensor; /* item: r, n(ew), t; in the order of the result, before the axes of tensors move */
   char item[2 * TG_MAX_RANK];
   Axis axis[TG_MAX_RANK];
-  const Ints *index_shape; /* of all index tensors together */
-  int ndim, at;            /* the result; where the axes of index_shape begin */
+  const Ints *index_shape; /* the shape of all index tensors broadcast together */
+  int ndim, at;            /* rank of the result; where the axes of index_shape begin */
   int64_t dims[TG_MAX_RANK];
 } Plan;
 
 static bool is_symbolic(UOpStore *st, int64_t d) { return dim_symbolic(d) && dim_known(st, d); }
 
-/* Along an axis of symbolic size: all of it, or a slice of step 1. */
+/* Handles an axis of symbolic size: all of it, or a slice of step 1. */
 static bool symbolic_range(const char *op, TgTensor *x, const TgIndex *i, int axis, Axis *a) {
   UOpStore *st = x->ctx->store;
   int64_t size = dims(x)[axis], b = i->begin == TG_OPEN ? 0 : i->begin, e = i->end == TG_OPEN ? size : i->end;
@@ -76,7 +77,7 @@ static bool tensor_of(TgContext *ctx, const char *op, int at, TgTensor *t, int64
 
 /* What a list of indices asks for, counted before anything is made. */
 typedef struct Asked {
-  int axes, dots, news; /* axes of x that are named, "...", new axes */
+  int axes, dots, news; /* named axes of x; "..."; new axes */
 } Asked;
 
 static bool indices_count(TgContext *ctx, const char *op, TgTensor *x, const TgIndex *idx, int n, Asked *c) {
@@ -104,7 +105,7 @@ static bool indices_count(TgContext *ctx, const char *op, TgTensor *x, const TgI
   return true;
 }
 
-/* The places where a mask is true, as one index tensor for each axis of x from `axis` on. */
+/* Turns a mask into the places where it is true, as one index tensor for each axis of x from `axis` on. */
 static bool mask_plan(const char *op, TgTensor *x, int i, TgTensor *mask, int axis, Plan *p) {
   TgContext *ctx = x->ctx;
   TG_REQUIRE_OR(ctx, dt(mask) == DT_BOOL, false, TG_ERR_DTYPE, "%s: mask %d is %s, not bool", op, i,
@@ -123,7 +124,7 @@ static bool mask_plan(const char *op, TgTensor *x, int i, TgTensor *mask, int ax
   return true;
 }
 
-/* An index that takes one axis of x: a number, a tensor or a range. */
+/* Handles an index that takes one axis of x: a number, a tensor or a range. */
 static bool axis_plan(const char *op, TgTensor *x, int i, const TgIndex *index, int axis, Plan *p) {
   TgContext *ctx = x->ctx;
   int64_t size = dims(x)[axis];
@@ -147,8 +148,8 @@ static bool axis_plan(const char *op, TgTensor *x, int i, const TgIndex *index, 
   return true;
 }
 
-/* The result's axes: those of the index tensors stand where the first one stood; where tensors stand apart,
- * they come first. */
+/* Finds the axes of the result. Those of the index tensors are put where the first tensor was, or in front
+ * if the tensors are not neighbours. */
 static bool result_axes(const char *op, TgTensor *x, Plan *p) {
   int first = -1, last = -1, n = 0, from = 0;
   for (int i = 0; i < p->nitem; i++)
@@ -156,7 +157,7 @@ static bool result_axes(const char *op, TgTensor *x, Plan *p) {
       first = first < 0 ? i : first;
       last = i;
     }
-  bool apart = last - first + 1 != p->ntensor, placed = false; /* asked where there are tensors */
+  bool apart = last - first + 1 != p->ntensor, placed = false; /* only used if there are index tensors */
   int64_t d[3 * TG_MAX_RANK];
   for (int i = -1; i < p->nitem; i++) {
     if (p->ntensor && !placed && (apart ? i < 0 : i == first)) {
@@ -181,7 +182,7 @@ static bool result_axes(const char *op, TgTensor *x, Plan *p) {
   return shape_check(x->ctx, op, n, d, NULL);
 }
 
-/* The axes that no index names are whole: they stand for "...", or behind all others. */
+/* Plans an access. Axes that no index names are whole: they stand for "...", or follow all others. */
 static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p) {
   *p = (Plan){0};
   Asked asked;
@@ -205,9 +206,9 @@ static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p
   return result_axes(op, x, p);
 }
 
-/* Every by-th place of an axis from `low` on, `count` of them. Whole steps are cut: begun earlier where there
- * is room before, else with padding behind, of which nothing is seen; so the result is a view all the same.
- */
+/* Takes `count` places of an axis, from `low` on, every by-th. The axis is cut into whole steps. If the
+ * last step does not fit, the cut begins earlier where there is room, or the end is padded, and the
+ * padding is not visible. So the result is still a view. */
 static UOp *every(UOpStore *st, UOp *u, int axis, int64_t low, int64_t count, int64_t by) {
   int64_t be[2 * TG_MAX_RANK], pad[2 * TG_MAX_RANK] = {0}, d[TG_MAX_RANK], phase = 0, before = 1, behind = 1;
   if (!u) return NULL;
@@ -232,12 +233,12 @@ static UOp *every(UOpStore *st, UOp *u, int axis, int64_t low, int64_t count, in
   return u_reshape(st, u, n, d);
 }
 
-/* Ranges and numbers done by movement; axes of index tensors left whole. */
+/* Applies ranges and numbers by movement. The axes of index tensors stay whole. */
 static UOp *view_of(UOpStore *st, UOp *u, const Plan *p) {
   int n = u->shape->n, k = 0;
   int64_t be[2 * TG_MAX_RANK] = {0}, flip[TG_MAX_RANK] = {0}, d[2 * TG_MAX_RANK];
   const Ints *whole = u->shape;
-  for (int i = 0; i < n; i++) { /* what is cut without a step, first */
+  for (int i = 0; i < n; i++) { /* first the cuts without a step */
     const Axis *a = &p->axis[i];
     bool steps = a->kind == 'r' && a->count > 1 && a->step != 1 && a->step != -1;
     bool all = a->kind == 't' || steps || (dim_symbolic(a->count) && a->step < 0);
@@ -255,7 +256,7 @@ static UOp *view_of(UOpStore *st, UOp *u, const Plan *p) {
   }
   u = u_flip(st, u, flip);
   if (!u) return NULL;
-  for (int i = 0, a = 0; i < p->nitem || a < n; i++) { /* numbers vanish, new axes appear */
+  for (int i = 0, a = 0; i < p->nitem || a < n; i++) { /* numbers disappear, new axes appear */
     while (a < n && p->axis[a].kind == 'a')
       a++;
     if (i >= p->nitem) break;
@@ -264,13 +265,13 @@ static UOp *view_of(UOpStore *st, UOp *u, const Plan *p) {
   return u_reshape(st, u, k, d);
 }
 
-/* An integer tensor of the result's shape for each axis of what view_of gives (whole: of x itself): where the
- * element comes from. */
+/* Makes, for each axis of what view_of returns (whole: of x itself), an integer tensor of the result's
+ * shape that says where each element comes from. */
 static bool places(TgTensor *x, const Plan *p, bool whole, UOp **at) {
   UOpStore *st = x->ctx->store;
   const Ints *shape = ints_get(st, p->ndim, p->dims);
   int out = p->ntensor && p->at == 0 && p->item[0] != 't' ? p->index_shape->n : 0, k = 0;
-  bool put = out > 0; /* the index tensors' axes are behind us */
+  bool put = out > 0; /* the axes of the index tensors precede all others */
   int64_t d[TG_MAX_RANK];
   for (int i = 0, a = 0; shape && (i < p->nitem || a < rank(x)); i++) {
     for (; a < rank(x) && p->axis[a].kind == 'a'; a++)
@@ -325,7 +326,7 @@ TgTensor *tg_getitem(TgTensor *x, const TgIndex *idx, int n) {
 }
 
 /* ---- writing */
-/* x with value at the places, as a SCATTER */
+/* Returns x with value at the places, as a SCATTER. */
 static UOp *written(TgTensor *x, const Plan *p, TgTensor *value, bool add) {
   UOp *at[TG_MAX_RANK];
   UOpStore *st = x->ctx->store;
@@ -370,7 +371,8 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   UOpStore *st = ctx->store;
   for (int i = 0; i < p.ndim; i++)
     if (p.dims[i] == 0) return x;
-  if (!x->memory && !x->part) { /* an expression: another graph, through which both gradients flow */
+  /* x is an expression: it becomes another graph, through which both gradients pass */
+  if (!x->memory && !x->part) {
     UOp *u = written(x, &p, value, false);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
     tensor_changes(x);
@@ -379,7 +381,7 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   }
   if (!place_ready("setitem", x, true)) return NULL;
   UOp *view = p.ntensor ? x->uop : view_of(st, x->uop, &p);
-  bool part = !p.ntensor && (!x->part || shard_is_view(x, view)); /* else all of x is stored */
+  bool part = !p.ntensor && (!x->part || shard_is_view(x, view)); /* otherwise all of x is stored */
   UOp *stored = part ? u_broadcast(st, value->uop, view ? view->shape : NULL) : written(x, &p, value, false);
   if (!part) view = x->uop;
   return store_to(x, view, stored) ? x : NULL;

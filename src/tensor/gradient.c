@@ -1,12 +1,13 @@
-/* gradient.c: reverse-mode differentiation of the tensor graph. In: a root, targets. Out: for each target its
- * gradient, which is another graph. What an op passes on is its rule in rules/gradient.rules
- * (gradient_rules.c). The graph is walked once, readers before sources, over a list: no recursion. Only nodes
- * on a path from a target to the root are visited by rules; gradients pass through floats alone. */
+/* gradient.c: reverse-mode differentiation of the tensor graph. In: a root, targets. Out: for each target
+ * its gradient, which is another graph. The gradient that an op passes on is defined by its rule in
+ * rules/gradient.rules (gradient_rules.c). The graph is walked once over a list, readers before sources,
+ * without recursion. Rules only visit nodes on a path from a target to the root. Gradients pass only
+ * through floats. */
 #include "tensor/front.h"
 #include "tensor/gradient.h"
 #include "tensor/multi.h"
 
-/* ---- a gradient that the user makes */
+/* ---- a gradient that the user defines */
 static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
   GradientHook *h = &ctx->hooks.at[u->arg.i];
   int n = u->nsrc - 1;
@@ -34,7 +35,7 @@ static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
   return ok;
 }
 
-/* Each part of a value on several devices gets its part, where it is. */
+/* Each part of a value on several devices gets its part of the gradient, on its device. */
 static bool multi_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
   Layout at = layout_of(u);
   UOp *split = shard_new(ctx->store, g, &at);
@@ -48,7 +49,8 @@ static bool same_hook(const GradientHook *h, TgGradientFn fn, const void *user, 
   return h->fn == fn && h->own == own && (own ? !memcmp(h->user, user, own) : h->user == user);
 }
 
-/* The number of fn's hook with this user, which is copied if it has a size; -1: out of memory. */
+/* Returns the number of fn's hook with this user data, which is copied if it has a size. -1: out of
+ * memory. */
 static int64_t hook_of(TgContext *ctx, TgGradientFn fn, void *user, size_t own) {
   for (size_t at = 0; at < ctx->hooks.len; at++)
     if (same_hook(&ctx->hooks.at[at], fn, user, own)) return (int64_t)at;
@@ -90,12 +92,12 @@ TgTensor *tg_contiguous_backward(TgTensor *x) {
   return x ? tg_custom_gradient(x, &x, 1, keep_gradient, NULL) : NULL;
 }
 
-/* u is a view of memory, or several are its parts: the first of them; NULL: neither. */
+/* If u is a view of memory, or a MULTI of views, returns the memory of the first one. NULL: it is neither. */
 static UOp *first_memory(UOp *u) { return view_bottom(is_multi(u) ? u->src[0] : u); }
 
 static bool in_memory(UOp *u) { return first_memory(u) != NULL; }
 
-/* The same view of the same memory, of whatever versions. */
+/* Whether a and b are the same view of the same memory, in any versions. */
 static bool same_place(const UOp *a, const UOp *b) {
   if (is_multi(a) || is_multi(b)) {
     bool same = a->op == b->op && a->nsrc == b->nsrc && a->arg.ints == b->arg.ints;
@@ -118,8 +120,8 @@ static bool same_place(const UOp *a, const UOp *b) {
 /* Views, found by the memory that they are of. */
 typedef struct Views {
   UOpVec at;
-  Vec(size_t) before; /* number + 1 of the one before it that is of the same memory; 0: there is none */
-  Map last;           /* by uid: number + 1 of the last */
+  Vec(size_t) before; /* number + 1 of the previous view of the same memory; 0: there is none */
+  Map last;           /* by uid: number + 1 of the last view */
 } Views;
 
 static bool views_add(TgContext *ctx, Views *v, UOp *u) {
@@ -130,7 +132,8 @@ static bool views_add(TgContext *ctx, Views *v, UOp *u) {
          map_put(&v->last, uid, v->at.len);
 }
 
-/* The last one of the memory that u is a view of, then v->before.at[number - 1]; 0: there is none. */
+/* Returns the number + 1 of the last view of u's memory; the ones before it follow by v->before. 0: there
+ * is none. */
 static size_t views_last(const Views *v, UOp *u) {
   uint64_t last = 0;
   if (v->at.len) map_get(&v->last, (uint64_t)buffer_uid(first_memory(u)), &last);
@@ -142,9 +145,11 @@ static void views_free(TgContext *ctx, Views *v) {
   if (v->last.mem) map_free(&v->last);
 }
 
-/* What gradients are asked for. */
+/* The targets of a gradient. */
 typedef struct Targets {
-  Map nodes; /* the targets and, of one in memory, the expression that it was computed by, where the root has it */
+  /* the targets, and for a target in memory the expression that it was computed by, if the root contains
+   * it */
+  Map nodes;
   Views views;
 } Targets;
 
@@ -155,13 +160,14 @@ static bool is_target(const Targets *t, UOp *u) {
   return false;
 }
 
-/* What a value in memory was computed by; NULL: not known, or u is none. */
+/* Returns the expression that a value in memory was computed by. NULL: it is not known, or u is not in
+ * memory. */
 static UOp *past_of(TgContext *ctx, const UOp *u) {
   return u->op == OPS_BUFFER || is_multi(u) ? map_get_ptr(&ctx->history, u) : NULL;
 }
 
-/* All nodes that e is computed from, through whatever values in memory but those of the targets to stop at
- * (NULL: none), sources first. */
+/* Lists all nodes that e is computed from, sources first. The walk passes through values in memory, except
+ * those of the targets in `stop` (which may be NULL). */
 static bool way_back(TgContext *ctx, UOp *e, const Targets *stop, UOpVec *topo) {
   UOpVec roots = {0};
   bool ok = vec_push(&ctx->mem, &roots, e), grew = true;
@@ -181,14 +187,15 @@ static bool way_back(TgContext *ctx, UOp *e, const Targets *stop, UOpVec *topo) 
   return ok;
 }
 
-/* What the target u was computed by, where u is all of a value in memory and its computing is known. */
+/* Returns the expression that target u was computed by, if u is the whole of a value in memory and this is
+ * known. */
 static UOp *target_past(TgContext *ctx, UOp *u) {
   UOp *held = is_multi(u) ? u : view_bottom(u), *e = held ? past_of(ctx, held) : NULL;
   return e && (u == held || u == u_reshape(ctx->store, held, e->shape->n, e->shape->v)) ? e : NULL;
 }
 
-/* A target that was built into the root as an expression and computed later is in memory now: the expression
- * in the root is the target as well. */
+/* If a target was built into the root as an expression and computed later, it is in memory now. The
+ * expression in the root then counts as the target too. */
 static bool targets_as_built(TgContext *ctx, Targets *t, UOp *root, int n, UOp *const *u) {
   UOpVec topo = {0};
   Map built;
@@ -217,7 +224,7 @@ static bool targets_index(TgContext *ctx, Targets *t, UOp *root, int n, UOp *con
 
 static void targets_free(TgContext *ctx, Targets *t) { map_free(&t->nodes), views_free(ctx, &t->views); }
 
-/* Whether a gradient goes on from e to a target, through whatever values in memory. */
+/* Whether a gradient can pass from e to a target, also through values in memory. */
 static bool leads_to(TgContext *ctx, UOp *e, const Targets *targets) {
   UOpVec todo = {0};
   Map seen;
@@ -236,7 +243,7 @@ static bool leads_to(TgContext *ctx, UOp *e, const Targets *targets) {
   return found || !ok;
 }
 
-/* What stands in a graph, and what for it. */
+/* Nodes of a graph, and what replaces each of them. */
 typedef struct Exchange {
   UOpVec from, to;
 } Exchange;
@@ -245,8 +252,8 @@ static bool exchange(TgContext *ctx, Exchange *x, UOp *from, UOp *to) {
   return from && to && vec_push(&ctx->mem, &x->from, from) && vec_push(&ctx->mem, &x->to, to);
 }
 
-/* A store that waits on memory that was computed from a target, as a value: as it was computed, that is no
- * memory, which nobody can store to. */
+/* Treats a waiting store to memory that was computed from a target as a value. As it was computed, it is
+ * not memory, and nobody can store to it. */
 static bool stores_put(TgContext *ctx, const Targets *targets, UOp *u, Exchange *x) {
   UOp *b = u->op == OPS_AFTER && u->is_tensor && u->src[1]->op == OPS_STORE ? view_bottom(u) : NULL,
       *e = b ? past_of(ctx, b) : NULL;
@@ -255,7 +262,7 @@ static bool stores_put(TgContext *ctx, const Targets *targets, UOp *u, Exchange 
          exchange(ctx, x, u, stored_as_value(&rw, u));
 }
 
-/* A function that is captured has this gradient while the memory holds what was computed so. */
+/* A captured function has this gradient as long as the memory keeps its current contents. */
 static void history_read(TgContext *ctx, UOp *u) {
   for (int i = 0; i < u->nsrc; i++)
     history_read(ctx, u->src[i]);
@@ -272,8 +279,8 @@ static bool history_put(TgContext *ctx, const Targets *targets, UOp *b, Exchange
   return exchange(ctx, x, seen, e) && (seen == b || exchange(ctx, x, b, flat));
 }
 
-/* A value in memory that was computed from a target, as it was computed: in the root and in the targets. All
- * else stays memory. */
+/* Replaces values in memory that were computed from a target by their expressions, in the root and the
+ * targets. All other values stay memory. */
 static bool histories_put(TgContext *ctx, int n, UOp **graph) {
   UOpVec topo = {0};
   Exchange x = {{0}, {0}};
@@ -285,7 +292,7 @@ static bool histories_put(TgContext *ctx, int n, UOp **graph) {
     ok = ok && targets_index(ctx, &targets, graph[0], n - 1, graph + 1);
     for (size_t i = 0; ok && i < topo.len; i++)
       ok = stores_put(ctx, &targets, topo.at[i], &x);
-    bool stores = x.from.len > 0; /* the memories that they are on come next */
+    bool stores = x.from.len > 0; /* their memories are replaced in the next round */
     for (size_t i = 0; ok && i < topo.len && !stores; i++)
       ok = history_put(ctx, &targets, topo.at[i], &x);
     targets_free(ctx, &targets);
@@ -303,14 +310,14 @@ static int64_t version_of(TgContext *ctx, UOp *place) {
   if (is_multi(place)) place = place->src[0];
   for (; place->op != OPS_BUFFER; place = place->src[0])
     stored |= place->op == OPS_AFTER;
-  /* one that holds the same as the next: a capture has made that (memories_renewed) */
+  /* A capture makes new versions with the same contents (memories_renewed), which count as one version. */
   for (UOp *next; (next = map_get_ptr(&ctx->realized, place)) && buffer_uid(next) == buffer_uid(place);)
     place = next;
   return buffer_version(place) + stored;
 }
 
-/* The gradient of a target: of its own node, or, of a place, of the newest version that has one: it may have
- * been assigned to since, or between. */
+/* Returns the gradient of a target: that of its own node, or, for a place, that of the newest version that
+ * has one, because the place may have been assigned to. */
 static UOp *of_target(TgContext *ctx, UOp *t, const Views *views, UOp *const *grad, uint32_t limit) {
   UOp *g = t->id < limit ? grad[t->id] : NULL;
   if (!in_memory(t)) return g;
@@ -329,8 +336,8 @@ static UOp *of_target(TgContext *ctx, UOp *t, const Views *views, UOp *const *gr
 
 static UOp *sum_of(UOpStore *st, UOp *a, UOp *b) { return a ? uop_alu2(st, OPS_ADD, a, b) : b; }
 
-/* Windows are several movements, whose gradients one by one would be sums over indices with divisions: they
- * are one step here, unless the gradient of one of them is asked for. */
+/* Windows are several movements, whose separate gradients would be sums over indices with divisions. So
+ * they are differentiated in one step, unless the gradient of one of these movements is asked for. */
 static UOp *step_of_windows(UOpStore *st, UOp *u, UOp *g, const bool *wanted, UOp **of) {
   UOp *r = u_windows_gradient(st, u, g, of);
   for (UOp *v = u->src[0]; r && v != *of; v = v->src[0])
@@ -338,7 +345,7 @@ static UOp *step_of_windows(UOpStore *st, UOp *u, UOp *g, const bool *wanted, UO
   return r;
 }
 
-/* What nobody named is a part of what reads it. */
+/* A node without a name belongs to the operation that reads it. */
 static void origin_told(TgContext *ctx, const UOp *u, Origin *from) {
   Origin own = origin_find(ctx, NULL, u);
   if (own.place | own.path) from[u->id] = own;
@@ -354,7 +361,8 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
   uint32_t limit = store_id_limit(ctx->store);
   bool *needs = mem_alloc(mem, limit), *wanted = mem_alloc(mem, limit);
   UOp **grad = mem_alloc(mem, limit * sizeof *grad), *part[UINT8_MAX];
-  Origin *from = ctx->origins.asked ? mem_alloc(mem, limit * sizeof *from) : NULL; /* readers tell sources */
+  /* readers pass it on to their sources */
+  Origin *from = ctx->origins.asked ? mem_alloc(mem, limit * sizeof *from) : NULL;
   bool ok = needs && wanted && grad && uop_toposort(ctx->store, mem, &root, 1, &topo);
   for (size_t i = 0; ok && i < topo.len; i++)
     if (in_memory(topo.at[i]) && topo.at[i]->op != OPS_DETACH) ok = views_add(ctx, &views, topo.at[i]);
@@ -415,8 +423,8 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
   return ok;
 }
 
-/* Whether something in the graph was computed in a way that is not known any more: then no gradient does not
- * mean that there is none. */
+/* Whether it is not known any more how something in the graph was computed. If so, a missing gradient does
+ * not mean that there is no dependence. */
 static bool past_forgotten(TgContext *ctx, UOp *root, int target) {
   UOpVec topo = {0};
   bool forgotten = !way_back(ctx, root, NULL, &topo);
@@ -434,8 +442,9 @@ static bool past_forgotten(TgContext *ctx, UOp *root, int target) {
   return forgotten;
 }
 
-/* For each target the gradient of root (float), given seed as its own, or NULL where there is none; strict:
- * where that is not known, it is an error; false: recorded */
+/* Computes for each target the gradient of root, which is a float, given its own gradient `seed`. A target
+ * without one gets NULL. strict: it is an error if it is not known whether there is one. Returns false if
+ * an error was recorded. */
 static bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out,
                         bool strict) {
   UOp **graph = mem_alloc(&ctx->mem, ((size_t)n + 1) * sizeof *graph);
@@ -454,7 +463,7 @@ static bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const 
 }
 
 /* ---- the API */
-/* What the walk starts with: the seed, or 1 for a loss of one element. */
+/* Finds what the walk starts with: the seed, or 1 for a loss with one element. */
 static TgStatus seed_check(const char *op, TgTensor *y, TgTensor *seed, UOp **out) {
   TgContext *ctx = y->ctx;
   TG_REQUIRE_OR(ctx, dtype_is_float(dt(y)), TG_ERR_DTYPE, TG_ERR_DTYPE, "%s: the loss is %s, not a float", op,

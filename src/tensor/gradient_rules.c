@@ -1,12 +1,13 @@
-/* gradient_rules.c: what the rules of rules/gradient.rules name. In: a node, and the gradient of its value.
- * Out: the gradient of one of its sources, as nodes. */
+/* gradient_rules.c: the functions that rules/gradient.rules names. In: a node, and the gradient of its
+ * value. Out: the gradient of one of its sources, as nodes. */
 #include "tensor/front.h"
 #include "tensor/gradient.h"
 #include "tensor/multi.h"
 
 UOp *gradient_number(Rewrite *rw, const UOp *like, double v) { return u_num(rw->st, v, (UOp *)like); }
 
-/* A gradient where x is, which is on several devices; what x is split by, its readers' rules find. */
+/* Places a gradient on the devices of x, which is on several. How x is split is found by the rules of what
+ * reads the gradient. */
 static UOp *replicated(UOpStore *st, UOp *g, uint64_t devices) {
   Layout at = {.axis = -1};
   for (; devices; devices &= devices - 1)
@@ -62,10 +63,10 @@ static UOp *zero_if_not(Rewrite *rw, UOp *c, UOp *g) {
 
 static UOp *equal(Rewrite *rw, UOp *a, UOp *b) { return uop_alu2(rw->st, OPS_CMPEQ, a, b); }
 
-/* ---- products: what each factor gets is the product of the others */
-/* `zeros` and `rest` are, for each place of x, the number of zeros in its product and the product of all
- * else. `sum`, if any, is the sum of these zeros: it is 0, but its gradient is what a zero among the others
- * gets. */
+/* ---- products: the gradient of a factor has the product of the other factors */
+/* zeros and rest: for each place of x, the number of zeros in its product and the product of everything
+ * else. sum, if any: the sum of these zeros. It is 0, but its gradient is what a zero among the other
+ * factors gets. */
 static UOp *of_product(Rewrite *rw, UOp *x, UOp *zeros, UOp *rest, UOp *sum, UOp *g) {
   UOpStore *st = rw->st;
   UOp *zero = gradient_number(rw, x, 0), *one = gradient_number(rw, x, 1), *is0 = equal(rw, x, zero);
@@ -84,9 +85,9 @@ static TgStatus pass_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int 
   return TG_OK;
 }
 
-/* A quotient by what is not 0 computes a product of others in few steps, but its own gradient is wrong where
- * there are zeros. The result is `fast`, and is differentiated as `exact`, which equals it and which nobody
- * computes before that. */
+/* Dividing by a factor that is not 0 computes the product of the others in few steps, but its own gradient
+ * is wrong where there are zeros. So the result is `fast` and is differentiated as `exact`, which equals
+ * it and is computed only if it is differentiated again. */
 static UOp *differentiated_as(Rewrite *rw, UOp *fast, UOp *exact) {
   TgContext *ctx = rw->ctx;
   TgTensor *y = tensor_new(ctx, fast), *x = tensor_new(ctx, exact);
@@ -100,7 +101,7 @@ static UOp *flip_axis(Rewrite *rw, UOp *u, int axis) {
   return u ? u_flip(rw->st, u, f) : NULL;
 }
 
-/* The product of what stands before each place along the axis. */
+/* Returns the product of the elements before each place along the axis. */
 static UOp *product_before(Rewrite *rw, UOp *x, int axis) {
   UOpStore *st = rw->st;
   UOp *one = gradient_number(rw, x, 1),
@@ -108,7 +109,8 @@ static UOp *product_before(Rewrite *rw, UOp *x, int axis) {
   return u_scan(st, OPS_MUL, uop_alu2(st, OPS_ADD, u_later(st, x, axis, 1), first), axis);
 }
 
-/* g times the product of the others over the axes, which is right however often it is differentiated. */
+/* Returns g times the product of the others over the axes. It stays right however often it is
+ * differentiated. */
 static UOp *times_others(Rewrite *rw, UOp *x, const Ints *axes, UOp *g) {
   UOpStore *st = rw->st;
   bool mask[TG_MAX_RANK] = {false};
@@ -136,7 +138,7 @@ UOp *gradient_of_reduce(Rewrite *rw, UOp *u, UOp *g) {
   DType d = (DType)u->dtype, acc = sum_dtype(d);
   switch (u->arg.reduce.op) {
   case OPS_ADD: return gx;
-  case OPS_MAX: { /* equal maxima share */
+  case OPS_MAX: { /* equal maxima share the gradient */
     UOp *hit = equal(rw, x, u_expand(st, u, x->shape->v));
     UOp *count = uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, hit, acc), mask), d);
     return zero_if_not(rw, hit, u_expand(st, uop_alu2(st, OPS_FDIV, g, count), x->shape->v));
@@ -163,8 +165,8 @@ static UOp *zero_beside(Rewrite *rw, UOp *c, UOp *g) {
   return uop_where(rw->st, c, gradient_number(rw, g, 0), g);
 }
 
-/* One element of each row was taken: a comparison beats a scatter, and fuses with what the rows' other
- * gradients are. */
+/* Handles a gather of one element of each row. A comparison is faster than a scatter, and fuses with the
+ * rows' other gradients. */
 static UOp *one_of_row(Rewrite *rw, UOp *u, UOp *g) {
   const Ints *x = u->src[0]->shape, *s = u->shape;
   int axis = -1;
@@ -188,11 +190,11 @@ UOp *gradient_of_gather(Rewrite *rw, UOp *u, UOp *g) {
   return row ? row : u_scatter(rw->st, OPS_ADD, 0, gradient_number(rw, u->src[0], 0), g, u->src + 1);
 }
 
-/* What x gets, which is the target of u, a SCATTER by MUL, or, with its places, what is scattered. It is right
- * twice: a third gradient is 0 where three zeros meet. */
+/* The gradient of u, a SCATTER by MUL, with respect to x: the target, or, if `at` is given, what is
+ * scattered. It can be differentiated twice: a third derivative is 0 where three zeros meet. */
 static UOp *of_scattered_product(Rewrite *rw, UOp *u, UOp *x, UOp *const *at, UOp *g) {
   UOpStore *st = rw->st;
-  UOp *in[3][2]; /* zeros, what is not 0, zeros as they are: of the target, and of what is scattered */
+  UOp *in[3][2]; /* zeros; what is not 0; zeros as they are: for the target, and for what is scattered */
   for (int i = 0; i < 2; i++) {
     UOp *v = u->src[i], *is0 = equal(rw, v, gradient_number(rw, v, 0));
     in[0][i] = uop_cast(st, is0, (DType)v->dtype);
@@ -208,7 +210,8 @@ static UOp *of_scattered_product(Rewrite *rw, UOp *u, UOp *x, UOp *const *at, UO
                            of_product(rw, x, all[0], all[1], all[2], g));
 }
 
-static UOp *share(Rewrite *rw, UOp *u, UOp *g) { /* equal maxima share */
+/* Divides the gradient among equal maxima. */
+static UOp *share(Rewrite *rw, UOp *u, UOp *g) {
   UOpStore *st = rw->st;
   UOp *hit = equal(rw, u->src[1], u_gather(st, u, u->src + 2));
   UOp *n = u_scatter(st, OPS_ADD, 0, uop_cast(st, equal(rw, u->src[0], u), (DType)u->dtype),
@@ -217,7 +220,7 @@ static UOp *share(Rewrite *rw, UOp *u, UOp *g) { /* equal maxima share */
 }
 
 static bool differentiable(Rewrite *rw, const UOp *u, int64_t op) {
-  if (u->arg.scatter.how & SCATTER_OLD) op = OPS_SINK; /* counts places, which are integers */
+  if (u->arg.scatter.how & SCATTER_OLD) op = OPS_SINK; /* it counts places, which are integers */
   if (op == OPS_ADD || op == OPS_MUL || op == OPS_MAX || op == OPS_STORE) return true;
   error_set(&((TgContext *)rw->ctx)->err, TG_ERR_INTERNAL, "gradient: a %s by %s", op_name((Ops)u->op),
             op_name((Ops)op));
@@ -247,7 +250,7 @@ UOp *gradient_of_scattered(Rewrite *rw, UOp *u, UOp *g) {
   if (op == OPS_MUL) return of_scattered_product(rw, u, v, at, u_gather(st, g, at));
   if (op == OPS_MAX)
     return zero_if_not(rw, equal(rw, v, u_gather(st, u, at)), u_gather(st, share(rw, u, g), at));
-  /* only the last one to a place is in the result */
+  /* Only the last element stored to a place is in the result. */
   int64_t n = dim_product(st, v->shape);
   const Ints *flat = ints_get(st, 1, &n);
   UOp *id = flat ? u_reshape(st, u_arange(st, flat, 0, dim_max(st, n) > INT32_MAX ? DT_I64 : DT_I32),
@@ -259,12 +262,14 @@ UOp *gradient_of_scattered(Rewrite *rw, UOp *u, UOp *g) {
 }
 
 /* ---- running reductions */
-static UOp *scan_back(Rewrite *rw, UOp *u, int axis) { /* the sum of what stands here and after */
+/* Returns the sum of the elements here and after. */
+static UOp *scan_back(Rewrite *rw, UOp *u, int axis) {
   return flip_axis(rw, u_scan(rw->st, OPS_ADD, flip_axis(rw, u, axis), axis), axis);
 }
 
-/* The gradient of a running product, right however often it is differentiated: the product of all before,
- * times s, which is g + (the next factor) * (the next s). Backwards, step by step over 1, 2, 4, .. places. */
+/* The gradient of a running product, which stays right however often it is differentiated: the product of
+ * all elements before, times s, where s = g + (the next factor) * (the next s). It is computed backwards
+ * by doubling, over 1, 2, 4, .. places. */
 static UOp *exact_of_products(Rewrite *rw, UOp *x, int axis, UOp *g) {
   UOpStore *st = rw->st;
   UOp *s = flip_axis(rw, g, axis), *by = u_later(st, flip_axis(rw, x, axis), axis, 1);
@@ -281,7 +286,8 @@ UOp *gradient_of_scan(Rewrite *rw, UOp *u, UOp *g) {
   int axis = (int)u->arg.reduce.axes->v[0];
   switch (u->arg.reduce.op) {
   case OPS_ADD: return scan_back(rw, g, axis);
-  case OPS_MUL: { /* behind the first zero all is 0; at it, the product without it, until the next one */
+  /* after the first zero all products are 0; at it, use the product without it, up to the next zero */
+  case OPS_MUL: {
     UOp *is0 = equal(rw, x, gradient_number(rw, x, 0)),
         *n = u_scan(st, OPS_ADD, uop_cast(st, is0, DT_I32), axis);
     UOp *first = n ? uop_alu2(st, OPS_AND, is0, equal(rw, n, u_num(st, 1, n))) : NULL,
@@ -292,7 +298,7 @@ UOp *gradient_of_scan(Rewrite *rw, UOp *u, UOp *g) {
         uop_alu2(st, OPS_FDIV, scan_back(rw, uop_alu2(st, OPS_MUL, g, u), axis), uop_where(st, is0, one, x));
     return differentiated_as(rw, uop_where(st, first, without, with), exact_of_products(rw, x, axis, g));
   }
-  case OPS_MAX: { /* to the first that holds each maximum */
+  case OPS_MAX: { /* passes to the first element that holds each maximum */
     UOp *at[TG_MAX_RANK];
     u_places(st, x->shape, axis, u_first_of_max(st, x, u, axis), at);
     return u_scatter(st, OPS_ADD, 0, gradient_number(rw, x, 0), g, at);
@@ -304,8 +310,10 @@ UOp *gradient_of_scan(Rewrite *rw, UOp *u, UOp *g) {
   }
 }
 
-/* ---- assignment: what was stored gets the gradient of its places, what was there before keeps the rest */
-static UOp *push(UOpStore *st, UOp *m, UOp *x) { /* movement m done to x */
+/* ---- assignment: what was stored gets the gradient of its places, and what was there before gets the
+ * rest */
+/* Applies movement m to x. */
+static UOp *push(UOpStore *st, UOp *m, UOp *x) {
   switch (m->op) {
   case OPS_RESHAPE: return u_reshape(st, x, m->shape->n, m->shape->v);
   case OPS_PERMUTE: return u_permute(st, x, m->arg.ints->v);
@@ -316,8 +324,8 @@ static UOp *push(UOpStore *st, UOp *m, UOp *x) { /* movement m done to x */
   }
 }
 
-/* The movements from what AFTER holds to what was stored to, last first. What it holds is on the way, or,
- * seen in another shape, all of the memory: *from is where the way begins. */
+/* Lists the movements from what AFTER holds to what was stored to, last first. The walk ends at the node
+ * that AFTER holds, or at the whole memory if that is seen in another shape. *from is where it ends. */
 static bool path_of_view(Rewrite *rw, UOp *after, UOpVec *path, UOp **from) {
   for (UOp *v = *from = after->src[1]->src[0]; v != after->src[0] && v->op != OPS_BUFFER;
        v = *from = v->src[0])
@@ -335,7 +343,8 @@ UOp *gradient_of_stored(Rewrite *rw, UOp *after, UOp *g) {
   return r;
 }
 
-/* That way, and 1 at the places of *from that were stored to, 0 at all others. */
+/* Finds the same path, and returns a mask with 1 at the places of *from that were stored to and 0 at all
+ * others. */
 static UOp *mask_of_stored(Rewrite *rw, UOp *after, UOpVec *path, UOp **from) {
   bool ok = path_of_view(rw, after, path, from);
   UOp *mask = ok ? gradient_number(rw, after->src[1]->src[0], 1) : NULL;
@@ -344,7 +353,7 @@ static UOp *mask_of_stored(Rewrite *rw, UOp *after, UOpVec *path, UOp **from) {
   return mask;
 }
 
-/* `rest` where the mask is 0, and `stored` elsewhere. */
+/* Returns `rest` where the mask is 0, and `stored` elsewhere. */
 static UOp *rest_where(Rewrite *rw, UOp *mask, UOp *rest, UOp *stored) {
   return uop_where(rw->st, equal(rw, mask, gradient_number(rw, mask, 0)), rest, stored);
 }

@@ -1,5 +1,5 @@
-/* graph.c: builders of tensor-graph nodes. Callers have checked shapes; here trivial operations vanish and
- * NULL passes through. */
+/* graph.c: builders of tensor-graph nodes. Callers have checked the shapes. Trivial operations are dropped
+ * here, and NULL is passed through. */
 #include "tensor/front.h"
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ ShapeText shape_text(UOpStore *st, const Ints *s) { return dims_text(st, s->n, s
 
 ShapeText tensor_text(const TgTensor *x) { return shape_text(x->ctx->store, x->uop->shape); }
 
-/* ---- dtypes: public and internal numbers; DT_VOID, which is 0, stands for none */
+/* ---- dtypes: public and internal numbers. DT_VOID, which is 0, means none. */
 static const DType dtype_table[] = {
 #define INNER(name, text, bytes, storage)
 #define DTYPE(name, text, bytes, storage) [TG_##name] = DT_##name,
@@ -40,8 +40,9 @@ TgDType dtype_public(DType d) {
   return TG_DTYPE_DEFAULT;
 }
 
-/* The promotion lattice as the result of each pair. Scalars are not here: they take the tensor's kind. i64
- * with u64 has no integer to go to; tinygrad gives a float of no width there, here it is f32. */
+/* The promotion lattice, as the result of each pair. Scalars are not in it: they take the tensor's kind.
+ * No integer dtype holds both i64 and u64. tinygrad gives them a float without a width; here they give
+ * f32. */
 /* clang-format off */
 #define DT_E4M3 DT_FP8E4M3
 #define DT_E5M2 DT_FP8E5M2
@@ -84,7 +85,8 @@ double dtype_lowest(DType d) {
   return d == DT_BOOL || dtype_is_unsigned(d) ? 0 : -ldexp(1, (int)dtype_size(d) * 8 - 1);
 }
 
-double dtype_highest(DType d) { /* of 64 bits: the largest that a double can say */
+/* For 64 bits: the largest integer of the dtype that a double can represent. */
+double dtype_highest(DType d) {
   if (d == DT_BOOL) return 1;
   int bits = (int)dtype_size(d) * 8 - !dtype_is_unsigned(d);
   return bits > 53 ? ldexp(1, bits) - ldexp(1, bits - 53) : ldexp(1, bits) - 1;
@@ -108,7 +110,7 @@ int axis_get(TgContext *ctx, const char *op, int axis, int n) {
   return a;
 }
 
-/* Sizes of 0 do not hide a product that is too large without them. */
+/* A size of 0 does not hide that the product of the other sizes is too large. */
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem) {
   int64_t total = 1, size = 1;
   TG_LIST_OR(ctx, op, d, n, false);
@@ -191,7 +193,8 @@ bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[
     mask[i] = a->n == 0 && i < n;
   TG_REQUIRE_OR(ctx, a->n >= 0 && a->n <= TG_MAX_RANK, false, TG_ERR_VALUE, "%s: %d axes", op, a->n);
   for (int i = 0; i < a->n; i++) {
-    if (n == 0 && (a->v[i] == 0 || a->v[i] == -1)) continue; /* a 0-d tensor has these two by convention */
+    /* a 0-d tensor has these two axes by convention */
+    if (n == 0 && (a->v[i] == 0 || a->v[i] == -1)) continue;
     int axis = axis_get(ctx, op, a->v[i], n);
     if (axis < 0) return false;
     TG_REQUIRE_OR(ctx, !mask[axis], false, TG_ERR_SHAPE, "%s: axis %d is named twice", op, a->v[i]);
@@ -203,7 +206,7 @@ bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[
 bool u_is_arange(const UOp *u, int axis) {
   if (!u) return false;
   const UOp *e = u->op == OPS_EXPAND ? u->src[0] : u, *a = e;
-  bool one = u->shape->v[axis] == 1; /* an index may be outside of one place too */
+  bool one = u->shape->v[axis] == 1; /* an index into one place may be outside of it */
   for (int i = 0; i < e->shape->n && !one; i++)
     if ((i == axis) != (e->shape->v[i] != 1)) return false;
   while (a->op == OPS_RESHAPE && a->src[0]->is_tensor)
@@ -229,7 +232,9 @@ UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at) {
     if (!at[d]) return NULL;
   if (!x) return NULL;
   for (int d = 0; d < x->shape->n && !elements(st, at[0]); d++)
-    if (at[d]->devices) return uop_cast(st, at[d], (DType)x->dtype); /* nothing, but on devices */
+    if (at[d]->devices)
+      return uop_cast(st, at[d], (DType)x->dtype); /* an empty result, but on the devices
+                                                                      * of the indices */
   if (!elements(st, x) || !elements(st, at[0]))
     return u_full(st, (DType)x->dtype, op_identity(OPS_ADD, (DType)x->dtype), at[0]->shape);
   for (int d = 0; d < x->shape->n; d++)
@@ -268,12 +273,12 @@ UOp *u_later(UOpStore *st, UOp *u, int axis, int64_t step) {
   return u_shrink(st, u_pad(st, u, lohi), be);
 }
 
-/* a new one where it is not what it was one place before */
+/* A new index wherever the running maximum differs from the one before it. */
 UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis) {
   if (!x || !max) return NULL;
   UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis]));
   UOp *was = u_later(st, max, axis, 1), *same = uop_alu2(st, OPS_CMPEQ, max, was);
-  /* NaN stays */
+  /* a NaN counts as equal to the NaN before it */
   if (dtype_is_float((DType)x->dtype)) same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was));
   return at ? u_scan(st, OPS_MAX, uop_where(st, same, u_num(st, 0, at), at), axis) : NULL;
 }

@@ -1,6 +1,6 @@
-/* hash.c: Keccak (FIPS 202) along the last axis, and a tree of it over a whole tensor. In: bytes. Out:
- * digests. The 25 lanes of a state are the first two axes, (y, x, messages), so every message of a batch goes
- * through the same 24 kernels of a block. */
+/* hash.c: Keccak (FIPS 202) along the last axis, and a tree of such hashes over a whole tensor. In: bytes.
+ * Out: digests. The 25 lanes of a state are the first two axes, (y, x, messages), so every message of a
+ * batch uses the same 24 kernels for each block. */
 #include "tensor/front.h"
 #include <stdio.h>
 
@@ -30,7 +30,8 @@ static bool sponge_named(const char *name, Sponge *s) {
 }
 
 /* ---- the constants of a round, by their definitions in the standard */
-/* bit j of the constant of a round is at place 2^j - 1: a register of 8 bits, x^8 + x^6 + x^5 + x^4 + 1 */
+/* Bit j of a round's constant is at position 2^j - 1. The bits come from a shift register of 8 bits with
+ * the polynomial x^8 + x^6 + x^5 + x^4 + 1. */
 static void round_constants(uint64_t out[ROUNDS][LANES]) {
   unsigned lfsr = 1;
   memset(out, 0, sizeof(uint64_t) * ROUNDS * LANES);
@@ -41,7 +42,8 @@ static void round_constants(uint64_t out[ROUNDS][LANES]) {
     }
 }
 
-/* How far lane (y, x) turns: 0 for (0, 0), then triangular numbers along a walk through all others. */
+/* The distance by which lane (y, x) rotates: 0 for (0, 0), then triangular numbers along a walk through
+ * all other lanes. */
 static void rotations(uint64_t out[LANES]) {
   int x = 1, y = 0;
   out[0] = 0;
@@ -53,7 +55,7 @@ static void rotations(uint64_t out[LANES]) {
   }
 }
 
-/* Where the lane that comes to (y, x) was. */
+/* The lane that moves to (y, x). */
 static void sources(int32_t out[LANES]) {
   for (int y = 0; y < 5; y++)
     for (int x = 0; x < 5; x++)
@@ -78,7 +80,8 @@ static Constants constants_new(TgContext *ctx) {
 /* ---- the permutation */
 static TgTensor *along_x(TgTensor *a, int64_t by) { return tg_roll(a, 1, &by, (const int64_t[]){1}); }
 
-static TgTensor *one_round(TgTensor *a, const Constants *k, int r) { /* (5, 5, m) */
+/* One round of the permutation. a: (5, 5, m). */
+static TgTensor *one_round(TgTensor *a, const Constants *k, int r) {
   int64_t m = tg_dim(a, 2);
   TgTensor *c = tg_slice(a, 0, 0, 1);
   for (int y = 1; y < 5; y++)
@@ -91,8 +94,8 @@ static TgTensor *one_round(TgTensor *a, const Constants *k, int r) { /* (5, 5, m
   return tg_contiguous(tg_bitxor(a, tg_select(k->round, 0, r)));
 }
 
-/* The message, its padding, in blocks: u64 (blocks, 5, 5, m). */
-static TgTensor *blocks_of(TgTensor *x, const Sponge *s, int64_t blocks) { /* u8 (m, n) */
+/* Returns the message and its padding as blocks: u64 (blocks, 5, 5, m). x: u8 (m, n). */
+static TgTensor *blocks_of(TgTensor *x, const Sponge *s, int64_t blocks) {
   int64_t m = tg_dim(x, 0), n = tg_dim(x, 1), rest = blocks * s->rate - n;
   uint8_t tail[STATE_BYTES] = {s->domain};
   tail[rest - 1] |= 0x80;
@@ -104,7 +107,8 @@ static TgTensor *blocks_of(TgTensor *x, const Sponge *s, int64_t blocks) { /* u8
   return tg_contiguous(tg_reshape(lanes, TG_SHAPE(blocks, 5, 5, m)));
 }
 
-static TgTensor *digest(TgTensor *x, const Sponge *s) { /* u8 (m, n) -> (m, s->digest) */
+/* u8 (m, n) -> (m, s->digest). */
+static TgTensor *digest(TgTensor *x, const Sponge *s) {
   if (!x) return NULL;
   int64_t m = tg_dim(x, 0), blocks = tg_dim(x, 1) / s->rate + 1;
   Constants k = constants_new(x->ctx);
@@ -118,7 +122,7 @@ static TgTensor *digest(TgTensor *x, const Sponge *s) { /* u8 (m, n) -> (m, s->d
   return tg_slice(bytes, 1, 0, s->digest);
 }
 
-/* The bytes of the last axis, as rows. */
+/* Returns the bytes of the last axis as rows. */
 static TgTensor *byte_rows(TgTensor *x) {
   if (tg_dtype(x) != TG_U8) x = tg_bitcast(tg_contiguous(x), TG_U8);
   return x ? tg_reshape(x, TG_SHAPE(tg_numel(x) / TG_MAX(tg_dim(x, -1), 1), tg_dim(x, -1))) : NULL;
@@ -140,8 +144,8 @@ TgTensor *tg_keccak(TgTensor *x, const char *name) {
   return tg_reshape(digest(byte_rows(x), &s), n, dims);
 }
 
-/* Pieces of a mebibyte: 256 blocks of 4 KiB give 16 bytes each, and those again 16; the pieces' digests are
- * data of the next level, until one is left. */
+/* Hashes pieces of a mebibyte. The 256 blocks of 4 KiB of a piece give 16 bytes each, which are hashed
+ * again to 16 bytes. The digests of the pieces are the data of the next level, until one is left. */
 TgTensor *tg_hash(TgTensor *x) {
   enum { PIECE = 1 << 20, BLOCK = 4096, DIGEST = 16 };
 

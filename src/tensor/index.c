@@ -1,9 +1,9 @@
-/* index.c: tensors read and written at places that are data. In: integer tensors. Out: GATHER and SCATTER
- * nodes, one index per axis; the axes that are not named by data are named by ARANGE, which costs nothing. A
- * place outside reads 0 and is not written. */
+/* index.c: tensors that are read and written at places that are data. In: integer tensors. Out: GATHER and
+ * SCATTER nodes with one index for each axis. The index of an axis that no data names is an ARANGE, which
+ * costs nothing. A place outside the tensor reads 0 and is not written. */
 #include "tensor/front.h"
 
-/* index fits x on every axis but a */
+/* Checks that index fits x on every axis except a. */
 static bool one_place_each(const char *op, TgTensor *x, int a, TgTensor *index) {
   TG_REQUIRE_OR(x->ctx, is_index_dtype(index), false, TG_ERR_DTYPE, "%s: an index of %s", op,
                 dtype_name(dt(index)));
@@ -76,7 +76,8 @@ typedef struct Scatter {
   UOp *x, *v, *at[TG_MAX_RANK];
 } Scatter;
 
-/* The common checks; v is cut to the shape of index. A tensor of rank 0 is one of one element. */
+/* Makes the common checks. v is cut to the shape of index. A tensor of rank 0 counts as one with a single
+ * element. */
 static TgContext *scatter_begin(const char *op, TgTensor *x, int axis, TgTensor *index, TgTensor *v,
                                 Scatter *s) {
   TgContext *ctx = ctx_two(op, x, index);
@@ -124,7 +125,8 @@ TgTensor *tg_scatter_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, 
   return scatter_end(ctx, x, u_scatter(s.st, by[o.reduce], 0, s.x, s.v, s.at));
 }
 
-/* The least is the largest of the reversed order; a mean is a sum over a count of what was met. */
+/* The minimum is the maximum in the reversed order. A mean is a sum divided by the number of elements that
+ * met there. */
 TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, TgScatterReduce how,
                                 const TgScatterOptions *opt) {
   TG_OPTIONS(tg_context(x), "scatter_reduce", TgScatterOptions, o, opt);
@@ -164,9 +166,9 @@ TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor
   return scatter_end(ctx, x, uop_cast(st, r, out));
 }
 
-/* ---- places where something holds: their number is data, so it is read back, or the caller says how many
- * are wanted */
-/* mask flat -> where each true place goes, and how many there are */
+/* ---- places where a condition holds: their number is data, so it is read back unless the caller says how
+ * many are wanted */
+/* Returns where each true place of a flat mask goes (-1: it is false), and their number in *count. */
 static UOp *order_of_true(UOpStore *st, UOp *mask, UOp **count) {
   int64_t n = mask->shape->v[0];
   DType d = n > INT32_MAX ? DT_I64 : DT_I32;
@@ -181,7 +183,7 @@ static UOp *order_of_true(UOpStore *st, UOp *mask, UOp **count) {
 static bool size_of(TgContext *ctx, const char *op, const TgSelectOptions *o, UOp *count, int64_t *size) {
   TG_REQUIRE_OR(ctx, o->size_given >= 0, false, TG_ERR_VALUE, "%s: size %lld", op, (long long)o->size_given);
   *size = o->size_given;
-  /* also as rows of coordinates */
+  /* the result may also be rows of coordinates */
   if (o->fixed) return shape_check(ctx, op, 2, (int64_t[]){*size, TG_MAX_RANK}, NULL);
   TgTensor *c = tensor_new(ctx, count);
   if (!c || tg_realize(c)) return false;
@@ -206,7 +208,7 @@ TgTensor *tg_masked_select_opt(TgTensor *x, TgTensor *mask, const TgSelectOption
   UOp *v = u_reshape(st, x->uop, 1, &n);
   UOp *count;
   UOp *at = m ? order_of_true(st, m, &count) : NULL;
-  if (!at || !v) return tensor_new(ctx, NULL); /* which says why */
+  if (!at || !v) return tensor_new(ctx, NULL); /* tensor_new records the error */
   if (!size_of(ctx, "masked_select", &o, count, &size)) return NULL;
   DType d = dt(x);
   Scalar fill = scalar_cast(d, DT_F64, (Scalar){.f = o.fill_value});
@@ -224,7 +226,7 @@ TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *opt) {
   UOp *m = v && dt(x) != DT_BOOL ? uop_alu2(st, OPS_CMPNE, v, u_num(st, 0, v)) : v;
   UOp *count;
   UOp *at = m ? order_of_true(st, m, &count) : NULL;
-  if (!at) return tensor_new(ctx, NULL); /* which says why */
+  if (!at) return tensor_new(ctx, NULL); /* tensor_new records the error */
   if (!size_of(ctx, "nonzero", &o, count, &size)) return NULL;
   d[0] = size;
   d[1] = rank(x);
@@ -232,7 +234,7 @@ TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *opt) {
   const Ints *shape = ints_get(st, 2, d), *both = ints_get(st, 2, (int64_t[]){n, d[1]});
   UOp *to = u_full(st, DT_I32, fill, shape), *where[2];
   if (!size || !n || !rank(x)) return tensor_new(ctx, to);
-  UOp *coord = NULL; /* (n, rank): each place's own coordinates */
+  UOp *coord = NULL; /* (n, rank): the coordinates of each place */
   for (int i = 0; i < rank(x); i++) {
     UOp *c = u_reshape(st, u_arange(st, x->uop->shape, i, DT_I32), 2, (int64_t[]){n, 1});
     UOp *col = both ? u_arange(st, both, 1, DT_I32) : NULL;

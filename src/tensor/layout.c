@@ -1,8 +1,8 @@
 /* layout.c: movement made of other movement: padding by mode, parts, diagonals, rolling, windows, grids.
- * Nothing here is a node of its own. */
+ * Nothing here has a node of its own. */
 #include "tensor/front.h"
 
-/* begin .. end of one axis */
+/* Cuts begin .. end out of one axis. */
 static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end) {
   if (!u) return NULL;
   int64_t be[2 * TG_MAX_RANK];
@@ -13,7 +13,7 @@ static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end)
   return u_shrink(st, u, be);
 }
 
-/* one axis seen as n axes of these sizes; n 0 drops it */
+/* Splits one axis into n axes of these sizes; n = 0 drops it. */
 static UOp *split_axis(UOpStore *st, UOp *u, int axis, int n, const int64_t *sizes) {
   if (!u) return NULL;
   int64_t d[2 * TG_MAX_RANK];
@@ -28,7 +28,8 @@ static UOp *split_axis(UOpStore *st, UOp *u, int axis, int n, const int64_t *siz
   return u_reshape(st, u, k, d);
 }
 
-static UOp *merge_axes(UOpStore *st, UOp *u, int axis) { /* axis and the next as one */
+/* Joins an axis and the next one. */
+static UOp *merge_axes(UOpStore *st, UOp *u, int axis) {
   if (!u) return NULL;
   int64_t d[TG_MAX_RANK];
   for (int i = 0; i < u->shape->n - 1; i++)
@@ -38,10 +39,10 @@ static UOp *merge_axes(UOpStore *st, UOp *u, int axis) { /* axis and the next as
   return u_reshape(st, u, u->shape->n - 1, d);
 }
 
-/* ---- windows. axis (size i) -> (o, k): o = (i - dil (k - 1) - 1) / s + 1 windows of k elements, a view.
- * With s >= k and no dilation the axis splits in (o, s) and loses the tail of each part. Otherwise the axis
- * is repeated so that each period of i f + dil elements starts dil further on: row r of the (k, period) split
- * is the axis shifted by r dil. */
+/* ---- windows. axis (size i) -> (o, k): o = (i - dil (k - 1) - 1) / s + 1 windows of k elements, as a
+ * view. If s >= k and there is no dilation, the axis is split into (o, s) and each part loses its tail.
+ * Otherwise the axis is repeated and cut into periods of i f + dil elements, so that each period begins
+ * dil elements further on: row r of the (k, period) split is the axis shifted by r dil. */
 static UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil) {
   if (!u) return NULL;
   int64_t i = u->shape->v[axis];
@@ -90,7 +91,8 @@ static UOp *swap_axes(UOpStore *st, UOp *u, int a, int b) {
   return u_permute(st, u, order);
 }
 
-static UOp *sum_axis(UOpStore *st, UOp *u, int axis) { /* and drops it */
+/* Sums over an axis and drops it. */
+static UOp *sum_axis(UOpStore *st, UOp *u, int axis) {
   if (!u) return NULL;
   int64_t d[TG_MAX_RANK];
   int n = 0;
@@ -103,8 +105,9 @@ static UOp *sum_axis(UOpStore *st, UOp *u, int axis) { /* and drops it */
   return u_reshape(st, uop_cast(st, u, dt), n, d);
 }
 
-/* Axes (k, o) -> n: the sum over r of row r at x + off - r dil, off <= dil (k - 1). A row is laid in a longer
- * one, whose next row then begins dil too early. */
+/* Axes (k, o) -> n: the sum over r of row r at x + off - r dil, for off <= dil (k - 1). Each row is put
+ * into a longer row, and the rows are then read with a length that is dil shorter, so that each one begins
+ * dil earlier than the one before. */
 static UOp *sum_of_shifted(UOpStore *st, UOp *u, int axis, int64_t n, int64_t dil, int64_t off) {
   if (!u) return NULL;
   int64_t k = u->shape->v[axis], o = u->shape->v[axis + 1], lo = dil * (k - 1) - off,
@@ -119,22 +122,23 @@ static UOp *sum_of_shifted(UOpStore *st, UOp *u, int axis, int64_t n, int64_t di
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
-/* What windows were of: n elements behind `pad` zeros. Their gradient has `skip` elements before those, and
- * may have some behind. */
+/* What windows were taken of: n elements after `pad` zeros. Their gradient has `skip` extra elements in
+ * front, and may have more at the end. */
 typedef struct Windowed {
   int64_t n, pad, s, dil;
   bool may_skip;
   int64_t skip;
 } Windowed;
 
-/* The gradient of windows: (o, k) -> skip + n or more; NULL: too much of a pad. With a stride, elements s
- * apart get what windows gave them: rows r, r + s, .. of the k go to the elements of one remainder, and each
- * such sum has no holes. Rows of zeros in front make the remainders those of the elements; if that takes a
- * row more for each of them, some elements to skip do. */
+/* The gradient of windows: (o, k) -> skip + n or more elements. NULL: the padding is too large. With a
+ * stride s, elements s apart get what their windows give them: rows r, r + s, .. of the k rows belong to
+ * the elements with one remainder, and each of these sums has no holes. Rows of zeros in front align the
+ * remainders with those of the elements. If that takes one more row for each remainder, some elements to
+ * skip are used instead. */
 static UOp *dense_windows_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
   int64_t o = g->shape->v[axis], k = g->shape->v[axis + 1], s = w->s;
   g = swap_axes(st, g, axis, axis + 1);
-  if (s > 1 && w->dil > 1) { /* holes after all */
+  if (s > 1 && w->dil > 1) { /* the rows have holes after all */
     g = pad_axis(st, split_axis(st, g, axis + 1, 2, (int64_t[]){o, 1}), axis + 2, 0, s - 1);
     g = one_axis(st, merge_axes(st, g, axis + 1), axis + 1, 0, (o - 1) * s + 1);
   }
@@ -154,8 +158,8 @@ static UOp *dense_windows_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
   return merge_axes(st, swap_axes(st, g, axis, axis + 1), axis);
 }
 
-/* The same. What stride and dilation have in common are steps that all windows make: elements between them
- * get nothing. */
+/* The same, but a common factor of stride and dilation is taken out first: elements between the common
+ * steps get nothing. */
 static UOp *steps_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
   int64_t c = gcd(w->s, w->dil), first = (c - w->pad % c) % c;
   w->skip = 0;
@@ -167,8 +171,8 @@ static UOp *steps_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
   return pad_axis(st, merge_axes(st, g, axis), axis, 0, TG_MAX(w->n - hit * c, 0));
 }
 
-/* The same behind any pad: too much of one is given its part too, which is then skipped; what a negative one
- * has cut off is given nothing. */
+/* The same for any padding. If the padding is too large, it gets its part of the gradient too, which is
+ * then skipped. Elements that a negative padding has cut off get nothing. */
 static UOp *windows_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
   UOp *u = w->pad >= 0 ? steps_back(st, g, axis, w) : NULL;
   if (u) return u;
@@ -178,10 +182,10 @@ static UOp *windows_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
   return w->pad < 0 ? pad_axis(st, u, axis, -w->pad, 0) : u;
 }
 
-/* The last axes o1 .. om, k1 .. km -> n1 .. nm. A transposed convolution is that of products: what each
- * element adds through each tap is what a gradient would bring its window there. Axes are cut when all of
- * them have their sums, which are one sum then, in memory: read at places to skip, an axis has no remainders.
- */
+/* The last axes o1 .. om, k1 .. km -> n1 .. nm. A transposed convolution is the same function of products:
+ * what each element adds through each tap is what a gradient would give to its window there. Axes are cut
+ * only when all of them have their sums, which are one sum in memory then, because an axis that is read
+ * with an offset to skip has no remainders. */
 UOp *u_windows_back_nd(UOpStore *st, UOp *g, int m, const int64_t *n, const int64_t *pad, const int64_t *s,
                        const int64_t *dil) {
   if (!g) return NULL;
@@ -213,8 +217,9 @@ static bool pads_only(const UOp *u, int axis) {
   return true;
 }
 
-/* What the chain of movements under a permutation would be windows of is compared with such windows, which
- * are the same node if they are the same. Zeros beside the axis are no place of their own. */
+/* Recognises windows. The windows that the chain of movements under a permutation could be are built, and
+ * compared with u: equal windows are the same node. Padding with zeros along the axis belongs to the
+ * windows. */
 UOp *u_windows_gradient(UOpStore *st, UOp *u, UOp *g, UOp **of) {
   int axis = 0, n = u->shape->n;
   if (u->op != OPS_PERMUTE) return NULL;
@@ -245,8 +250,8 @@ UOp *u_windows_gradient(UOpStore *st, UOp *u, UOp *g, UOp **of) {
   return NULL;
 }
 
-/* The last n axes -> (.., o1 .. on, k1 .. kn). Each is padded where it is cut, so that its gradient sees
- * both. */
+/* The last n axes -> (.., o1 .. on, k1 .. kn). Each axis is padded right before it is cut, so that the
+ * gradient sees both. */
 UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *s, const int64_t *dil,
                   const int64_t *lo, const int64_t *hi) {
   if (!u) return NULL;
@@ -270,11 +275,11 @@ TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
   TG_REQUIRE(x->ctx, step > 0 && size >= 0 && size <= dims(x)[a], TG_ERR_VALUE,
              "unfold: windows of %lld, step %lld, on axis %d of %s", (long long)size, (long long)step, axis,
              SHAPE_OF(x));
-  /* windows that overlap have two axes more on the way */
+  /* overlapping windows have two more axes on the way */
   TG_REQUIRE(x->ctx, rank(x) <= TG_MAX_RANK - 2, TG_ERR_LIMIT, "unfold: %s has %d axes, at most %d",
              SHAPE_OF(x), rank(x), TG_MAX_RANK - 2);
   UOpStore *st = x->ctx->store;
-  step = TG_MIN(step, dims(x)[a] - size + 1); /* one window, however far the next would be */
+  step = TG_MIN(step, dims(x)[a] - size + 1); /* one window, however far away the next one would be */
   UOp *u = u_windows(st, x->uop, a, size, step, 1);
   int64_t order[TG_MAX_RANK];
   for (int i = 0, k = 0; i <= rank(x); i++)
@@ -284,7 +289,8 @@ TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
 }
 
 /* ---- padding */
-/* What stands before (or behind) an axis that is lengthened by n: a part of it, turned round or repeated. */
+/* Returns the padding before or after an axis that is lengthened by n: a part of the axis, reversed or
+ * repeated. */
 static TgTensor *padding(TgTensor *x, int axis, int64_t n, bool before, TgPadMode mode) {
   UOpStore *st = x->ctx->store;
   int64_t d[TG_MAX_RANK], skip = mode == TG_PAD_REFLECT, some = mode == TG_PAD_REPLICATE ? 1 : n;
@@ -313,7 +319,7 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
     crop_lo[i] = TG_MIN(lo[i], 0);
     crop_hi[i] = TG_MIN(hi[i], 0);
   }
-  /* it goes round what is left; the others look at the whole axis */
+  /* circular padding wraps around what is left; the other modes look at the whole axis */
   if (mode == TG_PAD_CIRCULAR) x = tg_pad(x, crop_lo, crop_hi);
   for (int a = 0; x && a < rank(x); a++) {
     int64_t before = TG_MAX(lo[a], 0), behind = TG_MAX(hi[a], 0), n = dim_min(x->ctx->store, dims(x)[a]);
@@ -438,7 +444,7 @@ int tg_chunk(TgTensor *x, int axis, int chunks, TgTensor **out, int cap) {
 static TgTensor *rolled(TgTensor *x, int axis, int64_t by) {
   UOpStore *st = x->ctx->store;
   int64_t size = dims(x)[axis], least = dim_min(st, size);
-  if (!dim_symbolic(size) || by > least || by < -least) { /* else it goes round once at most */
+  if (!dim_symbolic(size) || by > least || by < -least) { /* otherwise it wraps around at most once */
     if (axis_number(x, "roll", axis) < 0) return NULL;
     by = size ? by % size : 0;
   }
@@ -479,7 +485,8 @@ TgTensor *tg_repeat_interleave(TgTensor *x, int64_t times, int axis) {
 }
 
 /* ---- diagonals */
-TgTensor *tg_diag(TgTensor *x) { /* each element and n zeros, laid out row by row */
+/* Puts each element and n zeros in a row, and reads the rows with one element less. */
+TgTensor *tg_diag(TgTensor *x) {
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, rank(x) == 1, TG_ERR_SHAPE, "diag: %s is not 1-D", SHAPE_OF(x));
   UOpStore *st = x->ctx->store;
@@ -512,7 +519,7 @@ TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
     h = offset < -h ? 0 : h + offset;
   }
   int64_t n = TG_MIN(h, w), lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-  /* (.., n n): element i stands at i (n + 1) */
+  /* (.., n n): element i is at i (n + 1) */
   x = tg_flatten(tg_slice(tg_slice(x, -1, 0, n), -2, 0, n), -2, -1);
   if (!x) return NULL;
   if (n == 0) return x;
@@ -529,7 +536,8 @@ TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t ste
   TG_REQUIRE(ctx, d && d != DT_BOOL, TG_ERR_DTYPE, "linspace: dtype %s", dtype_name(d));
   TG_REQUIRE(ctx, steps >= 0, TG_ERR_VALUE, "linspace: %lld steps", (long long)steps);
   if (steps < 2) return tg_full(ctx, TG_SHAPE(steps), start, .dtype = dtype_public(d), .device = o.device);
-  TgDType c = d == DT_F64 ? TG_F64 : TG_F32; /* from each end to the middle: both ends exact */
+  /* computed from each end to the middle, so that both ends are exact */
+  TgDType c = d == DT_F64 ? TG_F64 : TG_F32;
   TgTensor *i = tg_arange(ctx, 0, (double)steps);
   TgTensor *up = tensor_cast(i, c);
   TgTensor *down = tensor_cast(tg_rsub_scalar(i, (double)(steps - 1)), c);

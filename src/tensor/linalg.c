@@ -1,9 +1,10 @@
-/* linalg.c: factorisations, as graphs: a fixed number of steps, each of whole-matrix operations over any
- * leading batch axes. The steps' results are kept in memory (tg_contiguous), so that no kernel grows with the
- * number of steps. */
+/* linalg.c: factorisations as graphs: a fixed number of steps, each made of whole-matrix operations over
+ * any leading batch axes. The results of steps are kept in memory (tg_contiguous), so that no kernel grows
+ * with the number of steps. */
 #include "tensor/front.h"
 
-static TgTensor *matrix(const char *op, TgTensor *x) { /* x as float, checked: rank 2 or more */
+/* Returns x as a float. It must have rank 2 or more. */
+static TgTensor *matrix(const char *op, TgTensor *x) {
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, rank(x) >= 2, TG_ERR_SHAPE, "%s: %s is no matrix", op, SHAPE_OF(x));
   return dtype_is_float(dt(x)) ? x : tensor_cast(x, TG_F32);
@@ -11,7 +12,8 @@ static TgTensor *matrix(const char *op, TgTensor *x) { /* x as float, checked: r
 
 static TgTensor *mt(TgTensor *x) { return tg_transpose(x, -1, -2); }
 
-static TgTensor *eye_like(TgTensor *x, int64_t n) { /* (.., n, n) beside x */
+/* Returns identity matrices (.., n, n) with the batch axes of x. */
+static TgTensor *eye_like(TgTensor *x, int64_t n) {
   if (!x) return NULL;
   int64_t d[TG_MAX_RANK];
   for (int i = 0; i < rank(x) - 2; i++)
@@ -20,16 +22,16 @@ static TgTensor *eye_like(TgTensor *x, int64_t n) { /* (.., n, n) beside x */
   return tg_expand(tg_eye(x->ctx, n, .dtype = tg_dtype(x)), rank(x), d);
 }
 
-/* x / its largest magnitude along the axes, which is put to *by (1 where all are 0): no square over- or
- * underflows. The factor gets no gradient. */
+/* Divides x by its largest magnitude along the axes, so that no square overflows or underflows. The
+ * divisor is returned in *by, as 1 if all elements are 0. It gets no gradient. */
 static TgTensor *scaled(TgTensor *x, TgAxes axes, TgTensor **by) {
   TgTensor *m = tg_detach(tg_max(tg_abs(x), .axis = axes, .keepdim = true));
   *by = tg_where(tg_eq_scalar(m, 0), tg_full_like(m, 1), m);
   return tg_div(x, *by);
 }
 
-/* One reflector a column: I - 2 v v^T / v^T v takes the column below the diagonal to zero; a column that is
- * zero there is left alone. */
+/* Uses one reflector for each column: I - 2 v v^T / v^T v makes the column zero below the diagonal. A
+ * column that is zero already is left alone. */
 TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   TG_NUMBERS_OR(x, "qr", TG_ERR_SHAPE);
   if (!x || !q || !r) return TG_ERR_VALUE;
@@ -66,16 +68,17 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   return *q && *r ? TG_OK : ctx->err.status;
 }
 
-/* One-sided Jacobi. A (m, n), m >= n: pairs of columns are rotated until all are orthogonal; their lengths
- * are the singular values. n - 1 rounds of n/2 disjoint pairs meet every pair once (a sweep): the columns
- * stand in two rows, paired across, and all but the first move on by one. */
+/* One-sided Jacobi. A is (m, n), m >= n. Pairs of columns are rotated until all columns are orthogonal;
+ * their lengths are the singular values. n - 1 rounds of n/2 disjoint pairs meet every pair once, which is
+ * a sweep. The columns are arranged in two rows and paired across. After a round, all but the first move
+ * on by one. */
 enum { SWEEPS = 10 };
 
 typedef struct Svd {
   TgTensor *u, *s, *v;
 } Svd;
 
-/* runs of neighbours as slices */
+/* Permutes columns by concatenating slices of consecutive columns. */
 static TgTensor *permute_columns(TgTensor *x, const int64_t *order, int64_t n) {
   TgTensor *part[64];
   int k = 0;
@@ -89,7 +92,7 @@ static TgTensor *permute_columns(TgTensor *x, const int64_t *order, int64_t n) {
   return tg_cat(part, k, -1);
 }
 
-/* a and v with one more column, of zeros: no rotation moves it. */
+/* Adds a column of zeros to a, and one row and column to v. No rotation changes them. */
 static void column_added(TgTensor **a, TgTensor **v) {
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
   int n = rank(*a);
@@ -99,7 +102,7 @@ static void column_added(TgTensor **a, TgTensor **v) {
   *v = tg_pad(*v, lo, hi);
 }
 
-/* A round robin of an even number of players in two rows: 0 stays, the rest go round.
+/* A round robin of an even number of players in two rows: player 0 stays, the others move around.
  * top: 0, b0, t1 .. t(h-2); bottom: b1 .. b(h-1), t(h-1) */
 static void round_robin(int64_t *next, int64_t even) {
   int64_t half = even / 2;
@@ -114,8 +117,8 @@ static void round_robin(int64_t *next, int64_t even) {
   next[even - 1] = half - 1;
 }
 
-/* Cosine and sine, by pair of columns of a, of the rotation that makes the columns p and q orthogonal; 1 and
- * 0 where they are. */
+/* Computes, for each pair of columns p and q of a, the cosine and sine of the rotation that makes them
+ * orthogonal; 1 and 0 if they are orthogonal already. */
 static void rotation(TgTensor *a, TgTensor *p, TgTensor *q, TgTensor **cosine, TgTensor **sine) {
   double eps = dt(a) == DT_F64 ? 0x1p-52 : 0x1p-23;
   TgTensor *alpha = tg_sum(tg_mul(p, p), .axis = TG_AXES(-2), .keepdim = true);
@@ -125,7 +128,7 @@ static void rotation(TgTensor *a, TgTensor *p, TgTensor *q, TgTensor **cosine, T
   TgTensor *one = tg_scalar_like(a, 1), *zero = tg_scalar_like(a, 0);
   TgTensor *zeta = tg_div(tg_sub(beta, alpha), tg_mul_scalar(tg_where(turn, gamma, one), 2));
 
-  /* tan = sign(zeta) / (|zeta| + sqrt(zeta^2 + 1)), and 1 / (2 zeta) where the square would overflow */
+  /* tan = sign(zeta) / (|zeta| + sqrt(zeta^2 + 1)), or 1 / (2 zeta) if the square would overflow */
   TgTensor *big = tg_gt_scalar(tg_abs(zeta), dt(a) == DT_F64 ? 1e150 : 1e15), *z = tg_where(big, one, zeta);
   TgTensor *root = tg_rdiv_scalar(tg_add(tg_abs(z), tg_sqrt(tg_add_scalar(tg_mul(z, z), 1))), 1);
   TgTensor *t = tg_where(big, tg_div(tg_mul_scalar(one, 0.5), tg_where(big, tg_abs(zeta), one)), root);
@@ -136,15 +139,15 @@ static void rotation(TgTensor *a, TgTensor *p, TgTensor *q, TgTensor **cosine, T
   *sine = tg_contiguous(s);
 }
 
-/* The columns p beside q, rotated, in the order of the next round. */
+/* Rotates the columns p against q, and returns them in the order of the next round. */
 static TgTensor *rotated(TgTensor *p, TgTensor *q, TgTensor *c, TgTensor *s, const int64_t *next,
                          int64_t even) {
   TgTensor *side[] = {tg_sub(tg_mul(c, p), tg_mul(s, q)), tg_add(tg_mul(s, p), tg_mul(c, q))};
   return tg_contiguous(permute_columns(tg_cat(side, 2, -1), next, even));
 }
 
-/* The orthogonal columns of a by their lengths, largest first. place[i]: how many stand before column i;
- * sorting is a product with that permutation. */
+/* Sorts the orthogonal columns of a by their lengths, largest first. place[i] is the number of columns
+ * before column i. Sorting is a product with that permutation. */
 static bool sorted(TgContext *ctx, TgTensor *a, TgTensor *v, int64_t n, Svd *out) {
   TgTensor *s = tg_contiguous(tg_sqrt(tg_sum(tg_mul(a, a), .axis = TG_AXES(-2)))); /* (.., n) */
   TgTensor *mine = tg_unsqueeze(s, -1), *other = tg_unsqueeze(s, -2), *i = tg_arange(ctx, 0, (double)n);
@@ -174,12 +177,12 @@ static bool jacobi(TgTensor *a, Svd *out) {
   }
   mem_free(&ctx->mem, next);
   if (!a || !v) return false;
-  /* a whole number of sweeps: every column stands where it began */
+  /* after a whole number of sweeps, every column is where it began */
   return sorted(ctx, tg_slice(a, -1, 0, n), tg_slice(tg_slice(v, -1, 0, n), -2, 0, n), n, out);
 }
 
-/* U from the columns A v = s u: their QR factorisation gives an orthonormal basis even where s is 0, with
- * signs that the diagonal of R shows. */
+/* Computes U from the columns A v = s u. Their QR factorisation gives an orthonormal basis even where s is
+ * 0; the diagonal of R shows its signs. */
 TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, const TgSvdOptions *opt) {
   TG_NUMBERS_OR(x, "svd", TG_ERR_SHAPE);
   if (!x || !u || !s || !vt) return TG_ERR_VALUE;
@@ -209,8 +212,8 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
   return *u && *s && *vt ? TG_OK : ctx->err.status;
 }
 
-/* X <- a X + (b A + c A^2) X with A = X X^T, from X / |X|: the polynomial that Muon uses drives every
- * singular value toward 1. */
+/* X <- a X + (b A + c A^2) X with A = X X^T, starting from X / |X|. This is the polynomial of Muon, which
+ * drives every singular value toward 1. */
 TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficients[3], double eps) {
   TG_NUMBERS(x, "newton_schulz");
   TgTensor *g = matrix("newton_schulz", x);

@@ -1,10 +1,10 @@
-/* math.c: functions of the mathematician beyond the compiler's own ops. Each is a composition that keeps
- * relative accuracy near its zeros and does not overflow before its result does: a polynomial where a formula
- * would cancel, a formula elsewhere. The polynomials are Chebyshev fits made for this file; the errors beside
- * them are those of the fit, relative. Narrow floats are computed in f32 and rounded once. */
+/* math.c: mathematical functions beyond the compiler's own ops. Each is a composition that keeps relative
+ * accuracy near its zeros and does not overflow before its result does: a polynomial where a formula would
+ * cancel, a formula elsewhere. The polynomials are Chebyshev fits made for this file. The errors beside
+ * them are the relative errors of the fits (f32, f64). Narrow floats are computed in f32 and rounded once. */
 #include "tensor/front.h"
 
-/* highest power first */
+/* coefficients, highest power first */
 typedef struct Poly {
   int n;
   const double *c;
@@ -64,8 +64,8 @@ static const Fit fit_erf = {
          1.4806027146128752e-08, -1.6365768648832071e-07, 1.6462110782018636e-06, -1.4925650236967501e-05,
          0.00012055332978879483, -0.0008548327023403001, 0.0052239776254416736, -0.026866170645131218,
          0.11283791670955126, -0.37612638903183754, 1.1283791670955126)};
-/* erfc(x) exp(x^2) in 1/x, with 1/4 .. 1 (f64: 1/6 .. 1) drawn out to -1 .. 1, where the powers do not
- * cancel: absolute 5e-9, 2e-16. Beyond x = 4 (6) erf is 1 in f32 (f64). */
+/* erfc(x) exp(x^2) in 1/x, with 1/4 .. 1 (f64: 1/6 .. 1) mapped to -1 .. 1, where the powers do not
+ * cancel. Absolute errors: 5e-9, 2e-16. Beyond x = 4 (6), erf is 1 in f32 (f64). */
 static const Fit fit_erfcx = {
     POLY(3.6710168983085523e-06, -2.7728106705509834e-06, -2.775028240125302e-05, 0.00012419661914497173,
          -0.0003483616161278017, 0.0004599445172602164, 0.002308089708172659, -0.024242836555229387,
@@ -90,21 +90,21 @@ static TgTensor *odd(TgTensor *t, const Fit *f) { return tg_mul(t, eval(tg_mul(t
 
 static TgTensor *constant(TgTensor *x, double v) { return tg_scalar_like(x, v); }
 
-/* |x| with slope 1 at 0, so that what is built on it has its own slope there. */
+/* |x| with slope 1 at 0, so that a function built on it has the right slope there. */
 static TgTensor *magnitude(TgTensor *x) { return tg_where(tg_lt_scalar(x, 0), tg_neg(x), x); }
 
 static TgTensor *signed_as(TgTensor *magnitude, TgTensor *x) {
   return tg_where(tg_lt_scalar(x, 0), tg_neg(magnitude), magnitude);
 }
 
-/* Where c is false, a harmless number: the branch that is not taken must not make inf or NaN in its gradient.
- */
+/* Replaces x by a harmless number where c is false, because the branch that is not taken must not produce
+ * inf or NaN in its gradient. */
 static TgTensor *only_where(TgTensor *c, TgTensor *x, double harmless) {
   return tg_where(c, x, constant(x, harmless));
 }
 
-/* ---- derivatives of their own, where the formula's would overflow before it does, or lose what cancels, and
- * where the second derivative of a polynomial is not near enough */
+/* ---- derivatives that are given explicitly, where the formula's own derivative would overflow too early
+ * or lose what cancels, or where the second derivative of a polynomial is not accurate enough */
 typedef TgTensor *(*Derivative)(TgTensor *x);
 
 static TgStatus chain(TgTensor *g, TgTensor *x, Derivative d, TgTensor **out) {
@@ -148,7 +148,7 @@ TgTensor *tg_log10(TgTensor *x) {
   return as_narrow(tg_mul_scalar(tg_log(as_wide(x)), 0.43429448190325182765), x);
 }
 
-/* Beyond 1: e = exp(|x|/2), whose square may overflow only where the result does. */
+/* For |x| > 1, uses e = exp(|x|/2), whose square overflows only if the result does. */
 TgTensor *tg_sinh(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 1);
   TgTensor *e = tg_exp(tg_mul_scalar(a, 0.5));
@@ -163,7 +163,7 @@ TgTensor *tg_cosh(TgTensor *x) {
   return as_narrow(with_derivative(y, w, gradient_of_cosh), x);
 }
 
-/* |x| > 1/2: asin x = pi/2 - 2 asin(sqrt((1 - |x|) / 2)); outside [-1, 1] the root is NaN. */
+/* For |x| > 1/2: asin x = pi/2 - 2 asin(sqrt((1 - |x|) / 2)). Outside [-1, 1] the root is NaN. */
 static TgTensor *half_angle(TgTensor *a, TgTensor *inner) {
   return odd(tg_sqrt(tg_mul_scalar(tg_rsub_scalar(tg_where(inner, constant(a, 0), a), 1), 0.5)), &fit_asin);
 }
@@ -183,8 +183,8 @@ TgTensor *tg_acos(TgTensor *x) {
   return as_narrow(with_derivative(tg_where(inner, middle, outer), w, gradient_of_acos), x);
 }
 
-/* t = |x|, or -1/|x| beyond tan(3 pi/8), or (|x| - 1)/(|x| + 1) between: always within tan(pi/8); the angle
- * taken off is 0, pi/2 or pi/4. */
+/* t = |x|, or -1/|x| beyond tan(3 pi/8), or (|x| - 1)/(|x| + 1) between, so |t| is at most tan(pi/8). The
+ * angle that is added back is 0, pi/2 or pi/4. */
 TgTensor *tg_atan(TgTensor *x) {
   TgTensor *w = as_wide(x);
   TgTensor *a = magnitude(w);
@@ -203,7 +203,7 @@ TgTensor *tg_atan(TgTensor *x) {
   return as_narrow(with_derivative(tg_where(itself, w, r), w, gradient_of_atan), x);
 }
 
-/* +0 of -0, with slope -1 as below it */
+/* +0 for -0, where the slope is -1 as it is below 0. */
 static TgTensor *unsigned_of(TgTensor *x) { return tg_where(tg_signbit(x), tg_neg(x), x); }
 
 TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
@@ -226,7 +226,7 @@ TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
   return tensor_cast(tg_where(tg_bitor(tg_isnan(a), tg_isnan(b)), tg_add(a, b), r), d);
 }
 
-/* log(|x| + sqrt(x^2 + 1)); where the square would overflow, log |x| + log 2. */
+/* log(|x| + sqrt(x^2 + 1)), or log |x| + log 2 if the square would overflow. */
 TgTensor *tg_asinh(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25), *huge = tg_gt_scalar(a, 1e9);
   TgTensor *m = tg_where(tg_bitor(small, huge), constant(a, 1), a);
@@ -236,7 +236,7 @@ TgTensor *tg_asinh(TgTensor *x) {
       tg_where(small, odd(only_where(small, w, 0), &fit_asinh), signed_as(tg_where(huge, far, mid), w)), x);
 }
 
-/* 2 asinh(sqrt((x - 1) / 2)): accurate near 1, NaN below it. */
+/* 2 asinh(sqrt((x - 1) / 2)), which is accurate near 1 and NaN below it. */
 TgTensor *tg_acosh(TgTensor *x) {
   return as_narrow(tg_mul_scalar(tg_asinh(tg_sqrt(tg_mul_scalar(tg_sub_scalar(as_wide(x), 1), 0.5))), 2), x);
 }
@@ -250,7 +250,7 @@ TgTensor *tg_atanh(TgTensor *x) {
   return as_narrow(with_derivative(y, w, gradient_of_atanh), x);
 }
 
-/* Beyond 1: 1 - exp(-x^2) q(1/x). */
+/* For |x| > 1: 1 - exp(-x^2) q(1/x). */
 TgTensor *tg_erf(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w);
   if (!a) return NULL;
@@ -267,7 +267,8 @@ TgTensor *tg_erf(TgTensor *x) {
 }
 
 /* ---- signs and special values */
-TgTensor *tg_signbit(TgTensor *x) { /* also of -0.0 and of NaN: the top bit itself */
+/* Tests the top bit itself, so that -0.0 and NaN have a sign too. */
+TgTensor *tg_signbit(TgTensor *x) {
   if (!x) return NULL;
   if (!dtype_is_float(dt(x)))
     return dt(x) == DT_BOOL || dtype_is_unsigned(dt(x)) ? tensor_cast(tg_zeros_like(x), TG_BOOL)
@@ -322,9 +323,9 @@ TgTensor *tg_truncdiv(TgTensor *a, TgTensor *b) {
   return tensor_new(p.ctx, uop_alu2(p.st, OPS_CDIV, uop_cast(p.st, p.a, d), uop_cast(p.st, p.b, d)));
 }
 
-/* Floats: r - q b with q = trunc(r / b), rounded once, is exact: q is off by half its last place at most, so
- * r / b shrinks 2^23 times. Three rounds, and one step more where the sign or the size of r shows that the
- * quotient was rounded past a whole number. */
+/* For floats, r - q b with q = trunc(r / b), rounded once, is exact: q is wrong by at most half its last
+ * place, so each round reduces r / b by 2^23. There are three rounds, and one more step if the sign or the
+ * size of r shows that the quotient was rounded past a whole number. */
 static TgStatus gradient_of_fmod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
                                  void *user) {
   (void)y, (void)n, (void)user;
@@ -383,7 +384,8 @@ BY_SCALAR(bitand)
 BY_SCALAR(bitor)
 BY_SCALAR(bitxor)
 
-static TgTensor *shift_by(TgTensor *x, int v) { /* of x's own dtype, however many places */
+/* The distance in x's own dtype, whatever its value. */
+static TgTensor *shift_by(TgTensor *x, int v) {
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, v >= 0, TG_ERR_VALUE, "shift: by %d places", v);
   return tg_full_like(x, v);
@@ -407,7 +409,7 @@ TgTensor *tg_uprod(TgTensor *const *x, int n) {
   return n == 1 ? tensor_result(r, r) : r;
 }
 
-/* m + log(1 + exp(-|a - b|)); equal infinities stay themselves */
+/* m + log(1 + exp(-|a - b|)), where m is the larger. Equal infinities stay as they are. */
 TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b) {
   if (!ctx_two("logaddexp", a, b)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(a), dt(b))));
@@ -422,7 +424,7 @@ TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b) {
 
 TgTensor *tg_lerp(TgTensor *x, TgTensor *end, TgTensor *weight) {
   if (!ctx_two("lerp", x, end) || !ctx_two("lerp", x, weight)) return NULL;
-  /* 7 bits of weight, rounded to nearest: stays u8 */
+  /* 7 bits of weight, rounded to nearest; the result stays u8 */
   if (dt(x) == DT_U8 && dt(end) == DT_U8 && dtype_is_float(dt(weight))) {
     TgTensor *w = tensor_cast(tg_round(tg_mul_scalar(weight, 128)), TG_I32);
     TgTensor *a = tensor_cast(x, TG_I32);
@@ -442,7 +444,7 @@ TgTensor *tg_masked_fill(TgTensor *x, TgTensor *mask, double value) {
   return tg_where(mask, tg_scalar_like(x, value), x);
 }
 
-/* op of two tensors, both of d. */
+/* op of two tensors, both of dtype d. */
 static TgTensor *of_words(const char *name, Ops op, DType d, TgTensor *x, TgTensor *y) {
   TgContext *ctx = ctx_two(name, x, y);
   if (!ctx) return NULL;
@@ -490,8 +492,10 @@ TgTensor *tg_lookup4(TgTensor *x, const uint8_t *table) {
                     uop_new(st, OPS_LOOKUP4, DT_I32, 1, 1, &x->uop, (Arg){.ints = ints_get(st, 16, each)}));
 }
 
-/* ---- activations. exp is given nothing positive where its value is not used, so no gradient is inf * 0. */
-/* e^(scale min(x, 0)) - 1; near 0 by 2 sinh(t) e^t, t half the exponent, so that nothing cancels. */
+/* ---- activations. Where its value is not used, exp gets no positive argument, so that no gradient is inf
+ * * 0. */
+/* e^(scale min(x, 0)) - 1. Near 0 it is 2 sinh(t) e^t, where t is half the exponent, so that nothing
+ * cancels. */
 static TgTensor *expm1_below(TgTensor *x, double scale) {
   TgTensor *t = tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale / 2);
   TgTensor *e = tg_exp(t);
@@ -532,7 +536,7 @@ TgTensor *tg_hardswish(TgTensor *x) {
   return as_narrow(tg_mul(w, tg_hardsigmoid(w)), x);
 }
 
-/* Unlike clamp, nothing passes at the bounds themselves (torch). */
+/* Unlike clamp, it passes no gradient at the bounds themselves, as in PyTorch. */
 TgTensor *tg_hardtanh(TgTensor *x, double lo, double hi) {
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, lo <= hi, TG_ERR_VALUE, "hardtanh: bounds %g and %g", lo, hi);

@@ -1,14 +1,14 @@
-/* memory.c: tensors that are memory. In: handles and what is to be stored. Out: BUFFER nodes, views of them,
- * and stores that wait. A handle whose graph is movement alone over a BUFFER is a place: all places of a
- * memory see a store made through any of them, from the call that makes it on. A store waits (Buffer.store)
- * until something reads the memory or is realized; one at a time, so the next one runs the one before. Until
- * then each place is AFTER(view, STORE) with its own movements on top; once it has run, the same view of the
- * next version. */
+/* memory.c: tensors that are memory. In: handles and what is to be stored. Out: BUFFER nodes, views of
+ * them, and stores that wait. A handle whose graph is only movement over a BUFFER is a place. All places
+ * of a memory see a store made through any of them, from the call that makes it on. A store waits
+ * (Buffer.store) until something reads the memory or is realized. Only one store can wait, so the next
+ * store first runs the one before. While a store waits, each place is AFTER(view, STORE) with its own
+ * movements on top. Once the store has run, each place is the same view of the next version. */
 #include "tensor/front.h"
 #include "tensor/multi.h"
 
 /* ---- buffers */
-/* The Buffer under a uid: one that was given back, or the next. False: out of memory. */
+/* Gives a Buffer a uid: one that may be used again, or the next one. Returns false if out of memory. */
 static bool buffer_numbered(TgContext *ctx, Buffer *b) {
   bool again = ctx->free_uids.len > 0;
   b->uid = again ? ctx->free_uids.at[ctx->free_uids.len - 1] : (int64_t)ctx->buffers.len;
@@ -27,7 +27,8 @@ UOp *memory_node(TgContext *ctx, const Buffer *b) {
 
 UOp *buffer_node(TgContext *ctx, int device, DType dtype, int64_t nelem, const Ints *shape) {
   const Ints *most = shape ? dims_max(ctx->store, shape) : NULL;
-  if (most != shape) { /* room for the largest; a place has one address whatever the sizes are */
+  /* the memory has room for the largest sizes, so that a place has the same address whatever the sizes are */
+  if (most != shape) {
     int64_t be[2 * TG_MAX_RANK];
     if (!most) return NULL;
     for (int i = 0; i < shape->n; i++) {
@@ -97,7 +98,7 @@ UOp *piece_of(UOp *u, int64_t *start) {
     if (u->op != OPS_SHRINK || dims_symbolic(u->arg.ints) || dims_symbolic(u->src[0]->shape)) return NULL;
     const Ints *from = u->src[0]->shape, *to = u->shape;
     int64_t stride = 1, at = 0;
-    bool part = false; /* an axis further in is cut: this one may keep only one place */
+    bool part = false; /* an inner axis is cut, so this axis may keep only one place */
     for (int i = from->n; i-- > 0; stride *= from->v[i]) {
       if (part && to->v[i] != 1) return NULL;
       part = part || to->v[i] != from->v[i];
@@ -121,7 +122,7 @@ void places_link(TgTensor *t, Buffer *b) {
   TgTensor **list = b ? &b->places : &t->ctx->expressions;
   t->memory = b;
   if (!b) t->ctx->read_below |= t->uop->ranges;
-  if (!b && !t->link) return; /* a hidden handle of a part */
+  if (!b && !t->link) return; /* a hidden handle of a part is in no list */
   t->next_place = *list;
   t->place_link = list;
   if (t->next_place) t->next_place->place_link = &t->next_place;
@@ -155,8 +156,8 @@ bool is_place(const UOp *u) {
   return true;
 }
 
-/* Where AFTER goes in a place's chain: over the very view that is stored to, so that the stored value is seen
- * to be the place's; else over all of the memory. */
+/* Finds where AFTER is put in a place's chain: over the view that is stored to, so that the stored value
+ * is recognised as the place's value; otherwise over the whole memory. */
 static UOp *after_at(UOp *u, const UOp *view) {
   UOp *whole = u;
   for (; u != view && u->op != OPS_BUFFER; u = u->src[0])
@@ -164,15 +165,15 @@ static UOp *after_at(UOp *u, const UOp *view) {
   return u == view || whole->op != OPS_RESHAPE ? u : whole;
 }
 
-/* u, a place of the memory that a store to view waits for. */
+/* Returns u, a place of the memory, as it is after the store to view that waits. */
 static UOp *place_after(TgContext *ctx, UOp *u, const UOp *view, UOp *store) {
   UOp *at = after_at(u, view);
   UOp *after = UNEW(ctx->store, OPS_AFTER, (DType)at->dtype, 1, ARG0, at, store);
   return after ? view_on(ctx, u, at, after) : NULL;
 }
 
-/* What a tensor on several devices is when the part of it in b is: after a store to view, or, with none, what
- * the memory holds now. NULL: out of memory. */
+/* Returns a tensor on several devices whose part in b is after a store to view, or, if store is NULL, the
+ * current contents of b. NULL: out of memory. */
 static UOp *whole_with(TgContext *ctx, UOp *whole, const Buffer *b, const UOp *view, UOp *store) {
   UOp *multi = whole, *src[MOST_DEVICES];
   while (multi->op != OPS_MULTI)
@@ -203,8 +204,8 @@ bool memory_is_trained(const Buffer *b) {
   return false;
 }
 
-/* What is stored to a parameter is its value, and no function of other parameters: no gradient goes on through
- * the step that trained it. */
+/* The value that is stored to a parameter is detached: it is not a function of other parameters, so no
+ * gradient passes through the step that trained it. */
 bool store_to(TgTensor *t, UOp *view, UOp *value) {
   TgContext *ctx = t->ctx;
   if (value && !ctx->calls->value_stored(ctx, value)) return error_no_memory(&ctx->err, "assign"), false;
@@ -266,7 +267,7 @@ void memory_written(TgContext *ctx, Buffer *b) {
   b->version = (b->version + 1) & INT32_MAX;
   for (TgTensor *h = b->places; h; h = h->next_place) {
     h->uop = h->then;
-    /* where there is no memory for a shorter name, AFTER is the same value */
+    /* If there is no memory for the shorter node, the AFTER has the same value. */
     UOp *whole = h->whole ? whole_with(ctx, h->whole->uop, b, NULL, NULL) : NULL;
     if (whole) h->whole->uop = whole;
   }
@@ -281,7 +282,7 @@ bool value_known(TgContext *ctx, UOp *u, UOp *place) {
   return true;
 }
 
-/* How a value in memory was computed, for gradients, goes on to the node that it has from now on. */
+/* Passes on how a value in memory was computed, for gradients, to the node that it has from now on. */
 static bool history_goes_on(TgContext *ctx, const UOp *was, UOp *now) {
   UOp *e = map_get_ptr(&ctx->history, was);
   return !e || now == was || map_put_ptr(&ctx->history, now, e);
@@ -305,8 +306,8 @@ static bool memory_renewed(TgContext *ctx, Buffer *b) {
   return ok;
 }
 
-/* Memories of which nothing was made since they were renewed last stay as they are. So each function of a row
- * renews those of the one before it. */
+/* Memories from which nothing was computed since they were last renewed stay as they are. So each of
+ * several captured functions in a row renews only the memories of the one before it. */
 bool memories_renewed(TgContext *ctx) {
   for (size_t i = 0; i < ctx->buffers.len; i++) {
     Buffer *b = ctx->buffers.at[i];

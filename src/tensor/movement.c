@@ -66,7 +66,7 @@ TgTensor *tg_expand(TgTensor *x, int n, const int64_t *want) {
 
 TgTensor *tg_broadcast_to(TgTensor *x, int n, const int64_t *d) { return tg_expand(x, n, d); }
 
-/* Negative padding crops first, so that PAD itself only adds. */
+/* Negative padding is cut off first, so that PAD itself only adds. */
 static UOp *pad_node(TgContext *ctx, UOp *x, const int64_t *lo, const int64_t *hi, bool mask) {
   int64_t pad[2 * TG_MAX_RANK], be[2 * TG_MAX_RANK];
   UOpStore *st = ctx->store;
@@ -112,7 +112,8 @@ TgTensor *tg_pad_value(TgTensor *x, const int64_t *lo, const int64_t *hi, double
   if (!u) return tensor_new(x->ctx, NULL);
   DType d = dt(x);
   Scalar s = dtype_is_float(d) ? (Scalar){.f = v}
-                               : scalar_cast(d, DT_F64, (Scalar){.f = v}); /* -inf on integers: the lowest */
+                               : scalar_cast(d, DT_F64, (Scalar){.f = v}); /* -inf for integers: the lowest
+                                                                            * value */
   return tensor_new(x->ctx,
                     uop_where(st, pad_node(x->ctx, x->uop, lo, hi, true), u, u_full(st, d, s, u->shape)));
 }
@@ -167,7 +168,7 @@ TgTensor *tg_transpose(TgTensor *x, int a, int b) {
 TgTensor *tg_squeeze(TgTensor *x, int axis) {
   if (!x) return NULL;
   if (rank(x) == 0 && (axis == 0 || axis == -1))
-    return tensor_view(x, x->uop); /* a 0-d tensor has these two by convention */
+    return tensor_view(x, x->uop); /* a 0-d tensor has these two axes by convention */
   int a = axis_get(x->ctx, "squeeze", axis, rank(x));
   if (a < 0 || dims(x)[a] != 1) return a < 0 ? NULL : tensor_view(x, x->uop);
   bool mask[TG_MAX_RANK] = {false};
@@ -267,7 +268,8 @@ int tg_split(TgTensor *x, int axis, int64_t size, TgTensor **out, int cap) {
   return (int)n;
 }
 
-/* The parts are padded to the whole and selected by place: exact for -0.0, NaN and every dtype. */
+/* The parts are padded to the whole size and selected by place. This is exact for -0.0, NaN and every
+ * dtype. */
 TgTensor *tg_cat(TgTensor *const *x, int n, int axis) {
   if (n < 1 || !x || !x[0]) return NULL;
   TgContext *ctx = x[0]->ctx;

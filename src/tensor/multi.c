@@ -1,6 +1,6 @@
-/* multi.c: where the parts of a value lie. In: a value on several devices, on one or on none, and how its
- * parts are to lie. Out: such parts: its own, slices of them, or what an exchange (exchange.c) gives each
- * device. */
+/* multi.c: where the parts of a value are. In: a value on several devices, on one or on none, and the
+ * wanted layout of its parts. Out: parts with this layout: the value's own parts, slices of them, or what
+ * an exchange (exchange.c) gives each device. */
 #include "tensor/multi.h"
 #include "tensor/front.h"
 
@@ -50,7 +50,8 @@ int64_t layout_largest(const Layout *at) {
   return most;
 }
 
-/* Where an operation on these is computed: as the one that is split lies, of several the most even one. */
+/* Finds the layout in which an operation on these sources is computed: that of the source that is split,
+ * or of several the most even one. */
 bool layout_among(UOp *const *src, int n, Layout *at) {
   bool found = false;
   for (int i = 0; i < n; i++) {
@@ -70,12 +71,12 @@ static int64_t product_of(UOpStore *st, const int64_t *d, int from, int to) {
   return n;
 }
 
-/* The split axis of `from` in another shape: an axis with as many elements before it, whose steps begin
- * where parts do. */
+/* Finds the split axis of `from` in another shape: an axis with the same number of elements before it, and
+ * with a step boundary at each bound of a part. */
 bool layout_reshaped(UOpStore *st, const Ints *from, const Ints *to, Layout *at) {
   int64_t before = product_of(st, from->v, 0, at->axis);
   int64_t run = product_of(st, from->v, at->axis + 1, from->n);
-  if (!before) return false; /* of no elements any axis would do, and its bounds would be made up */
+  if (!before) return false; /* without elements any axis would fit, and its bounds would be arbitrary */
   for (int c = to->n; c-- > 0;) {
     int64_t step = product_of(st, to->v, c + 1, to->n);
     if (product_of(st, to->v, 0, c) != before || dim_symbolic(to->v[c])) continue;
@@ -136,7 +137,7 @@ UOp *slice_of(UOpStore *st, UOp *u, int axis, int64_t from, int64_t to) {
   if (from == to) return empty_of(st, u, d);
   if (u->op == OPS_EXPAND && u->src[0]->shape->v[axis] == 1 && u->shape->v[axis] != 1)
     return u_expand(st, u->src[0], d);
-  if (u->op == OPS_COPY) /* what is not seen is not moved */
+  if (u->op == OPS_COPY) /* what is not visible is not copied */
     return on_device(st, slice_of(st, u->src[0], axis, from, to), (int)u->arg.i);
   return u_shrink(st, u, be);
 }
@@ -146,7 +147,7 @@ UOp *exchange_part(UOpStore *st, UOp *exchange, int64_t i, int device) {
   return p ? uop_new(st, OPS_MSELECT, (DType)exchange->dtype, 1, 1, &exchange, (Arg){.ints = p}) : NULL;
 }
 
-/* What device has of a value that is whole on some. */
+/* Returns a device's copy of a value that is whole on some devices. */
 UOp *copy_for(UOpStore *st, const UOp *multi, int device) {
   for (int i = 0; i < multi->nsrc; i++)
     if (multi->src[i]->devices == 1ull << device) return multi->src[i];
@@ -160,7 +161,7 @@ static const Ints *bounds_list(UOpStore *st, const Layout *at) {
   return ints_get(st, at->n + 2, list);
 }
 
-/* The same operation of parts that are whole; sources[i]: what it is of. */
+/* Whether the parts are the same operation of sources that are whole. sources[i]: the source of part i. */
 static bool alike(UOp *const *part, int n, UOp **sources) {
   for (int i = 0; i < n; i++) {
     const UOp *a = part[0], *b = part[i];
@@ -170,7 +171,7 @@ static bool alike(UOp *const *part, int n, UOp **sources) {
   return true;
 }
 
-/* What each device is to have of a sum of all. */
+/* Gives each device its part of a sum over all devices. */
 static bool sums_scattered(UOpStore *st, UOp *const *part, UOp *const *exchange, const Layout *at,
                            UOp **out) {
   UOp *sum = exchange[0];
@@ -184,8 +185,8 @@ static bool sums_scattered(UOpStore *st, UOp *const *part, UOp *const *exchange,
   return true;
 }
 
-/* A sum of all devices of which each needs a part is added up there and nowhere else, seen in other shapes
- * and dtypes too. False: these are no such sum. */
+/* If each device needs only its part of a sum over all devices, that part is added up there alone. The sum
+ * may be seen in another shape or dtype. Returns false if the parts are not such a sum. */
 static bool reduce_scatter(UOpStore *st, UOp *const *part, const Layout *at, int depth, UOp **out) {
   enum { DEEPEST = 8 };
 
@@ -218,7 +219,7 @@ static UOp *moved_part(UOpStore *st, UOp *u, const Layout *own, const Layout *at
   return at->axis < 0 ? all : slice_of(st, all, at->axis, at->bound[i], at->bound[i + 1]);
 }
 
-/* A MULTI's parts as they are to lie. */
+/* Returns a MULTI's parts in another layout. */
 static bool multi_parts_at(Rewrite *rw, UOp *u, const Layout *at, UOp **part) {
   UOpStore *st = rw->st;
   Layout own = layout_of(u);
@@ -254,7 +255,7 @@ bool parts_at(Rewrite *rw, UOp *u, const Layout *at, UOp **part) {
                      "tg_replicate moves it",
                      devices_name(ctx, u->devices), shape_text(ctx->store, u->shape).s),
            false;
-  for (int i = 0; i < at->n; i++) { /* a number is wherever it is used */
+  for (int i = 0; i < at->n; i++) { /* a constant is wherever it is used */
     part[i] = at->axis < 0 ? u : slice_of(rw->st, u, at->axis, at->bound[i], at->bound[i + 1]);
     if (!part[i]) return false;
   }

@@ -1,7 +1,7 @@
-/* multi_ops.c: operations on values that lie on several devices. In: a node whose sources are MULTI nodes.
- * Out: a MULTI of the same operation on each device's parts. Parts may have any sizes, 0 too: so what cuts,
- * pads or reverses the split axis moves nothing. What cannot be done on parts is done on all of the value,
- * on every device. */
+/* multi_ops.c: operations on values on several devices. In: a node whose sources are MULTI nodes. Out: a
+ * MULTI of the same operation on each device's parts. Parts may have any size, even 0, so cutting, padding
+ * or reversing the split axis moves no data. What cannot be done on parts is done on the whole value, on
+ * every device. */
 #include "tensor/multi.h"
 #include "tensor/front.h"
 
@@ -11,13 +11,13 @@ static UOp *failed(Rewrite *rw) {
   return NULL;
 }
 
-/* self on each of its parts; a NULL among them: failed. */
+/* Makes a MULTI of these parts. A NULL among them means failure. */
 static UOp *made(Rewrite *rw, const Layout *at, UOp *const *part) {
   UOp *m = multi_new(rw->st, at, part);
   return m ? m : failed(rw);
 }
 
-/* self, of one source, on parts that are whole. */
+/* Applies self, which has one source, to parts that are whole. */
 static UOp *on_whole(Rewrite *rw, UOp *self) {
   UOp *part[MOST_DEVICES];
   Layout own = layout_of(self->src[0]), at = layout_whole_on(&own);
@@ -59,7 +59,7 @@ UOp *multi_shard(Rewrite *rw, UOp *self) {
   for (int i = 0; i < at.n; i++) {
     UOp *u = at.axis < 0 ? x : slice_of(st, x, at.axis, at.bound[i], at.bound[i + 1]);
     bool here = x->devices == 1ull << at.device[i];
-    /* memory of its own, not a view of x's, which may be assigned to */
+    /* a device's own memory, not a view of x's, which may be assigned to */
     if (here)
       part[i] = u && (u->mark & MARK_VIEW) ? uop_alu1(st, OPS_CONTIGUOUS, u) : u;
     else
@@ -83,8 +83,8 @@ UOp *multi_copy(Rewrite *rw, UOp *self) {
 }
 
 /* ---- reductions */
-/* What an all-reduce of x's sums is exchanged as: the narrow floats that x was cast from, where that is asked
- * for; else as the sums are. */
+/* Returns the dtype in which the sums of x are exchanged: the narrow floats that x was cast from, if the
+ * environment asks for that, otherwise the dtype of the sums. */
 static DType exchanged_as(const TgContext *ctx, const UOp *x) {
   const UOp *part = x->src[0], *from = part->op == OPS_CAST ? part->src[0] : part;
   bool narrow = ctx->env.allreduce_cast && dtype_is_narrow_float((DType)from->dtype);
@@ -173,8 +173,8 @@ static UOp *padded(UOpStore *st, UOp *u, const int64_t *lohi) {
   return none ? empty_of(st, u, d) : u_pad(st, u, lohi);
 }
 
-/* Zeros before and after the split axis. Few are made where the first and the last part are; so many that
- * they would be most of a part are shared out, and all parts with them. */
+/* Pads the split axis with zeros. A few zeros are added to the first and the last part. If there are more
+ * zeros than the largest part has elements, the whole axis is divided evenly anew. */
 static UOp *pad_split(Rewrite *rw, UOp *self, Layout at) {
   UOpStore *st = rw->st;
   UOp *x = self->src[0], *part[MOST_DEVICES];
@@ -183,7 +183,7 @@ static UOp *pad_split(Rewrite *rw, UOp *self, Layout at) {
   memcpy(lohi, self->arg.ints->v, (size_t)(2 * self->shape->n) * sizeof *lohi);
   bool shared = lo + hi > layout_largest(&at);
   Layout to = shared ? layout_even(at.n, at.device, a, self->shape->v[a]) : at;
-  Layout need = at; /* what each part of the result has of x */
+  Layout need = at; /* what each part of the result takes from x */
   for (int i = 0; i <= at.n; i++) {
     if (!shared) to.bound[i] += i == 0 ? 0 : i == at.n ? lo + hi : lo;
     int64_t end = x->shape->v[a];
@@ -241,7 +241,8 @@ UOp *multi_shrink(Rewrite *rw, UOp *self) {
   return made(rw, &at, part);
 }
 
-UOp *multi_flip(Rewrite *rw, UOp *self) { /* the parts, each reversed, in reverse order */
+/* Reverses each part, and the order of the parts. */
+UOp *multi_flip(Rewrite *rw, UOp *self) {
   UOp *x = self->src[0], *part[MOST_DEVICES];
   Layout own = layout_of(x), at = own;
   bool turns = own.axis >= 0 && self->arg.ints->v[own.axis];
@@ -256,13 +257,14 @@ UOp *multi_flip(Rewrite *rw, UOp *self) { /* the parts, each reversed, in revers
 }
 
 /* ---- places named by data */
-/* x's places along its split axis are the result's own: each part has all that it needs. */
+/* Whether the places along x's split axis are the element's own, so that each part has all that it needs. */
 static bool own_places(const UOp *x, const UOp *index, const Layout *at) {
   return at->axis >= 0 && index->shape->n == x->shape->n &&
          index->shape->v[at->axis] == x->shape->v[at->axis] && u_is_arange(index, at->axis);
 }
 
-/* The places for parts that lie so; along the axis whose places are a part's own, they begin at 0. */
+/* Returns the places for parts of this layout. Along the axis `own`, where each part reads its own places,
+ * they begin at 0. */
 static bool places_at(Rewrite *rw, UOp *const *index, int n, int own, const Layout *at,
                       UOp *part[][MOST_DEVICES]) {
   for (int d = 0; d < n; d++) {
@@ -281,7 +283,7 @@ UOp *multi_gather(Rewrite *rw, UOp *self) {
   bool own = is_multi(x) && own_places(x, of_x.axis >= 0 ? index[of_x.axis] : index[0], &of_x);
   if (own)
     at = of_x;
-  else if (!layout_among(index, n, &at)) /* the places are numbers, or the same on every device */
+  else if (!layout_among(index, n, &at)) /* the places are constants, or the same on every device */
     at = layout_whole_on(&of_x);
   bool ok = own ? parts_at(rw, x, &at, from) : parts_gathered(rw, self, x, &at, from);
   if (!ok || !places_at(rw, index, n, own ? at.axis : -1, &at, to)) return failed(rw);
@@ -293,7 +295,7 @@ UOp *multi_gather(Rewrite *rw, UOp *self) {
   return made(rw, &at, out);
 }
 
-/* Adding is done by each device with what it has of the values; the sums are then added up. */
+/* Each device adds up the values that it has, and the sums are then added up over the devices. */
 static UOp *scatter_sums(Rewrite *rw, UOp *self, const Layout *at, UOp *const *v, UOp *places[][MOST_DEVICES],
                          int n) {
   UOpStore *st = rw->st;
@@ -321,7 +323,7 @@ UOp *multi_scatter(Rewrite *rw, UOp *self) {
   Layout at = {.axis = -1}, of_x = is_multi(x) ? layout_of(x) : at;
   layout_among(self->src + 1, n + 1, &at);
   bool own = of_x.axis >= 0 && own_places(x, index[of_x.axis], &of_x);
-  /* narrow floats are rounded after each, so that their order is seen */
+  /* narrow floats are rounded after each addition, so the order would be visible */
   bool adds = !own && at.axis >= 0 && self->arg.scatter.op == OPS_ADD && !self->arg.scatter.how &&
               !dtype_is_narrow_float((DType)self->dtype);
   if (own)

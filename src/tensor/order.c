@@ -60,7 +60,7 @@ TgTensor *tg_cummin(TgTensor *x, int axis, TgTensor **indices) {
   return running("cummin", x, axis, indices, true);
 }
 
-/* The finite number next to x: x itself, unless it is infinite or NaN, which stays. */
+/* Clamps x to the finite numbers. A NaN stays. */
 static UOp *finite_of(UOpStore *st, UOp *x) {
   double end = x && x->dtype == DT_F64 ? DBL_MAX : FLT_MAX;
   UOp *most = u_num(st, end, x), *least = u_num(st, -end, x);
@@ -68,9 +68,9 @@ static UOp *finite_of(UOpStore *st, UOp *x) {
   return uop_where(st, uop_alu2(st, OPS_CMPLT, x, least), least, x);
 }
 
-/* The logarithm of a sum of e^x is that of the sum of e^(x - m), and m: with m the largest x so far no sum
- * overflows. Each step adds to a sum the one that ends where it begins, 1, 2, 4, .. places before; that one was
- * made with a smaller m. */
+/* log(sum of e^x) is log(sum of e^(x - m)) + m. With m the running maximum of x, no sum overflows. The
+ * running sum is made by doubling: step 1, 2, 4, .. adds the sum that ended that many places before. That
+ * sum was made with a smaller m, so it is rescaled. */
 TgTensor *tg_logcumsumexp(TgTensor *x, int axis) {
   Along a;
   if (!along("logcumsumexp", x, axis, &a)) return NULL;

@@ -1,16 +1,17 @@
-/* origin.c: where operations come from. In: a text per call, "relu (net.c:12)", which the macros of
- * tg_origin.h give, and scopes of names, "conv1", which layers and model files open. Out: what is known of a
+/* origin.c: where operations come from. In: a text for each call, "relu (net.c:12)", from the macros of
+ * tg_origin.h; and scopes of names, "conv1", which layers and model files open. Out: what is known of a
  * node.
  *
- * A handle holds a pointer to the text: that is all that is done where nobody asks. Where somebody does
- * (Origins.asked) a table keeps it for nodes whose handles end. The graph does not hold it: equal operations
- * of two places are one node, which has the origin of the first. */
+ * A handle has a pointer to the text. Nothing more is done unless somebody asks for origins
+ * (Origins.asked); then a table keeps them for nodes whose handles are gone. The graph does not contain
+ * them: equal operations of two places are one node, which has the origin of the first. */
 #include "tensor/front.h"
 #include <stdio.h>
 
 enum { MOST_PATH = 400 };
 
-/* The number of a text, which is copied at its first time; 0: out of memory, which is no error. */
+/* Returns the number of a text, which is copied when it is first met. 0: out of memory, which is not an
+ * error. */
 static uint32_t text_number(TgContext *ctx, const char *text) {
   Origins *o = &ctx->origins;
   size_t n = strlen(text);
@@ -43,7 +44,7 @@ void origins_free(TgContext *ctx) {
 
 static Origin unpacked(uint64_t v) { return (Origin){(uint32_t)(v >> 32), (uint32_t)v}; }
 
-/* The first that is told of a node stays; a call fills in what its layer left open. */
+/* The first path and the first place noted for a node stay. A call fills in what its layer left open. */
 static void node_told(TgContext *ctx, const UOp *u, Origin o) {
   uint64_t had = 0;
   map_get(&ctx->origins.of_node, (uint64_t)(uintptr_t)u, &had);
@@ -51,8 +52,7 @@ static void node_told(TgContext *ctx, const UOp *u, Origin o) {
   if (!now.path) now.path = o.path;
   if (!now.place) now.place = o.place;
   uint64_t v = (uint64_t)now.path << 32 | now.place;
-  if (v != had)
-    map_put(&ctx->origins.of_node, (uint64_t)(uintptr_t)u, v); /* forgotten where memory is short */
+  if (v != had) map_put(&ctx->origins.of_node, (uint64_t)(uintptr_t)u, v); /* lost if memory is short */
 }
 
 void origin_of_handle(TgTensor *t) {
@@ -61,13 +61,14 @@ void origin_of_handle(TgTensor *t) {
   if (o->asked && t->path) node_told(t->ctx, t->uop, (Origin){t->path, 0});
 }
 
-/* What a call computed: of one that writes to memory, the value that is to be written. */
+/* Returns what a call computed. For a call that writes to memory, this is the value that will be written. */
 static const UOp *computed(const TgTensor *t) {
   const UOp *store = t->memory ? t->memory->store : NULL;
   return store ? store->src[1] : t->uop;
 }
 
-/* An argument may be evaluated before another is a call of its own: an error in the outer call has its place. */
+/* Notes that a call begins. One of its arguments may be a call of its own that begins later, so the outer
+ * call's place is kept for errors in the outer call. */
 static void call_begins(TgContext *ctx, const char *place) {
   Origins *o = &ctx->origins;
   const char *outer = ctx->err.place;

@@ -1,6 +1,7 @@
-/* place.c: where tensors are. In: tensors and names of devices. Out: tensors on those, by COPY nodes, which
- * are run when the value is asked for (engine/realize.c). A node knows the devices of the memory below it
- * (UOp.devices); one without any is a number, and has a COPY only to say where it is computed. */
+/* place.c: where tensors are. In: tensors and names of devices. Out: tensors on these devices, by COPY
+ * nodes that run when the value is asked for (engine/realize.c). A node knows the devices of the memory
+ * below it (UOp.devices). A node without any is a constant, and has a COPY only to say where it is
+ * computed. */
 #include "tensor/front.h"
 #include "tensor/multi.h"
 

@@ -1,24 +1,24 @@
-/* random.c: random numbers, tinygrad's stream bit for bit. In: the context's seed and counter. Out: lazy
- * tensors; equal programs get equal numbers on every device.
+/* random.c: random numbers, the same stream as tinygrad's, bit for bit. In: the context's seed and
+ * counter. Out: lazy tensors. Equal programs get equal numbers on every device.
  *
- * A draw of n words takes the counter c and moves it on by n. Its key is threefry2x32(c, {device, seed});
- * with h = ceil(n / 2), word i < h is the low half of threefry2x32({i, i + h}, key) and word i + h the high
- * half. Words are then read as elements: the top bits become the mantissa of a number in [1, 2), and 1 is
- * taken off.
+ * A draw of n words takes the counter c and advances it by n. Its key is threefry2x32(c, {device, seed}).
+ * With h = ceil(n / 2), word i < h is the low half of threefry2x32({i, i + h}, key) and word i + h is the
+ * high half. Words are then read as elements: the top bits become the mantissa of a number in [1, 2), and
+ * 1 is subtracted.
  *
- * The key of a draw is computed here, and lies in a buffer of its own that no graph holds as a constant: a
- * program that draws is the same graph each time, and what replays it moves on by drawing keys again
+ * The key of a draw is computed here and is put in a buffer of its own, so no graph contains it as a
+ * constant. A program that draws is therefore the same graph each time, and a replay draws new keys
  * (draw_again). */
 #include "tensor/front.h"
 #include "tensor/multi.h"
 
-/* Low 32 bits of SHA-256 of 0, 1, .. in four bytes, big endian: tinygrad's numbers of the devices, in the
- * order in which they draw first. */
+/* The low 32 bits of SHA-256 of 0, 1, .. in four bytes, big-endian: tinygrad's numbers of the devices, in
+ * the order in which they first draw. */
 static const uint32_t device_number[MOST_DEVICES] = {
     0x14b81119, 0x764f528d, 0xdb12cf1a, 0x0f79f7d3, 0x900b0937, 0x3eaa7569, 0x7c0172cb, 0x28a3a23b,
     0x15036943, 0xdfa285d3, 0xeae31389, 0xf888ebe4, 0x9a1c7059, 0x4273a435, 0x5a3336e3, 0x0f41de35};
 
-/* of one key: longer draws go on with the key of the counter they have reached */
+/* Words for one key. A longer draw continues with the key of the counter that it has reached. */
 static const int64_t most_words = UINT32_MAX;
 
 uint32_t draw_number(int order) { return device_number[order - 1]; }
@@ -44,7 +44,7 @@ static UOp *packed(UOpStore *st, UOp *low, UOp *high) {
            : NULL;
 }
 
-/* n words for a key, u64 (1): u32 (n). */
+/* Returns n words for a key, u64 (1): u32 (n). */
 static UOp *words_of(UOpStore *st, UOp *key, int64_t n) {
   int64_t h = (n + 1) / 2;
   const Ints *grid = ints_get(st, 2, (int64_t[]){2, h});
@@ -82,7 +82,7 @@ int draw_order(const TgContext *ctx, int device) {
   return ctx->draws[device].order ? ctx->draws[device].order : before + 1;
 }
 
-/* What the device draws, which now has its place in the order of those that do. */
+/* Returns the draws of a device, which now has its place in the order of devices that draw. */
 static Draws *drawing(TgContext *ctx, int device) {
   ctx->draws[device].order = draw_order(ctx, device);
   return &ctx->draws[device];
@@ -167,14 +167,14 @@ static int mantissa_of(DType d) {
   return d == DT_F64 ? 52 : d == DT_F32 ? 23 : d == DT_F16 ? 10 : d == DT_BF16 ? 7 : d == DT_FP8E4M3 ? 3 : 2;
 }
 
-/* Flat u32 words as n elements of [0, 1). */
+/* Reads flat u32 words as n elements of [0, 1). */
 static TgTensor *unit(TgContext *ctx, UOp *w, DType d, int64_t n) {
   UOpStore *st = ctx->store;
   int bits = 8 * (int)dtype_size(d);
   TgDType whole = bits == 8 ? TG_U8 : bits == 16 ? TG_U16 : bits == 32 ? TG_U32 : TG_U64;
   Scalar one = {.i = 0};
-  scalar_store(d, (Scalar){.f = 1}, &one.i); /* little endian */
-  /* several elements share a word: it is made once */
+  scalar_store(d, (Scalar){.f = 1}, &one.i); /* little-endian */
+  /* several elements share a word, so the words are computed once */
   if (bits < 32 && w) w = uop_alu1(st, OPS_CONTIGUOUS, w);
   TgTensor *u = tg_slice(tg_bitcast(tensor_new(ctx, w), whole), 0, 0, n);
   UOp *x = u ? shifted(st, u->uop, bits - mantissa_of(d)) : NULL;
@@ -182,20 +182,20 @@ static TgTensor *unit(TgContext *ctx, UOp *w, DType d, int64_t n) {
   return tg_sub_scalar(tg_bitcast(tensor_new(ctx, x), dtype_public(d)), 1);
 }
 
-/* drawn once, however many readers */
+/* Computed once, however many readers there are. */
 static TgTensor *kept(TgTensor *t) {
   return t ? tensor_new(t->ctx, uop_alu1(t->ctx->store, OPS_CONTIGUOUS, t->uop)) : NULL;
 }
 
-/* The same, split as x is. */
+/* The same, but split as x is. */
 static TgTensor *kept_like(TgTensor *t, TgTensor *x) {
   return kept(t && on_several(x->uop) ? tg_shard_like(t, x) : t);
 }
 
 typedef TgTensor *Law(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm, int64_t nelem);
 
-/* Of a symbolic size as many are drawn as there are at most: the first are the same for each value of its
- * variables. */
+/* For a symbolic size, the largest number of elements is drawn. So the first elements are the same for
+ * every value of the variables. */
 static TgTensor *drawn(Law *law, TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
   int64_t nelem, most[TG_MAX_RANK];
   if (!shape_check(ctx, op, n, dm, &nelem)) return NULL;
@@ -212,8 +212,8 @@ static TgTensor *unit_draw(TgContext *ctx, const char *op, DType d, int n, const
   return tg_reshape(unit(ctx, w, d, nelem), n, dm);
 }
 
-/* Draws are made on the device called so (NULL: where they were), or by each of a list alike, until draw_end,
- * which gets what this returns; -1: recorded. */
+/* Until draw_end, draws are made on the device with this name (NULL: the same device as before), or alike
+ * on each of a list of devices. Returns what draw_end must get. -1: an error was recorded. */
 static int draw_begin(TgContext *ctx, const char *op, const char *device) {
   bool several = device && strchr(device, ',');
   uint64_t all = several ? devices_find(ctx, op, device) : 0;
@@ -239,7 +239,8 @@ static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int6
   return drawn(unit_draw, ctx, op, d, n, dm);
 }
 
-static TgTensor *draw_beside(TgTensor *x, const char *op, int n, const int64_t *dm) { /* f32, where x is */
+/* Draws f32 on the device of x. */
+static TgTensor *draw_beside(TgTensor *x, const char *op, int n, const int64_t *dm) {
   int before = draw_begin(x->ctx, op, tg_device(x));
   return before < 0 ? NULL : draw_end(x->ctx, before, draw(x->ctx, op, DT_F32, n, dm));
 }
@@ -250,7 +251,7 @@ static bool dtype_wanted(TgContext *ctx, const char *op, TgDType want, DType fal
   return true;
 }
 
-/* Box and Muller on two uniforms of f32, drawn as one tensor of two halves. */
+/* The Box-Muller transform of two uniform f32, drawn as one tensor of two halves. */
 static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm, int64_t nelem) {
   TgTensor *u = draw(ctx, op, DT_F32, 2, (int64_t[]){2, nelem});
   TgTensor *angle = tg_mul_scalar(tg_select(u, 0, 0), 6.283185307179586);
@@ -276,7 +277,7 @@ TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOp
   return before < 0 ? NULL : draw_end(ctx, before, drawn(normal, ctx, "randn", d, n, dm));
 }
 
-/* The options of a tensor like t; false: refused. */
+/* Fills in the options of a tensor like t. Returns false if they are refused. */
 static bool like(const char *op, TgTensor *t, const TgDTypeOptions *opt, TgDTypeOptions *o) {
   if (!t || tg_options_read(t->ctx, op, "TgDTypeOptions", o, sizeof *o, opt)) return false;
   if (!o->dtype) o->dtype = tg_dtype(t);
@@ -312,12 +313,12 @@ TgTensor *tg_empty_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
   return tensor_empty(t->ctx, o.device, o.dtype, rank(t), dims(t));
 }
 
-/* ---- other laws */
+/* ---- other distributions */
 static TgTensor *between(TgContext *ctx, const char *op, int n, const int64_t *dm, double low, double high,
                          DType d) {
   TG_REQUIRE(ctx, low < high, TG_ERR_VALUE, "%s: %g is not below %g", op, low, high);
   TgTensor *u = tg_mul_scalar(draw(ctx, op, DT_F32, n, dm), high - low);
-  u = tensor_cast(u, dtype_public(d)); /* then low is added in that dtype */
+  u = tensor_cast(u, dtype_public(d)); /* low is added in that dtype */
   return kept(tg_add_scalar(u, low));
 }
 
@@ -346,7 +347,7 @@ TgTensor *tg_randint(TgContext *ctx, int n, const int64_t *dm, int64_t low, int6
   TG_REQUIRE(ctx, !__builtin_sub_overflow(high, low, &span), TG_ERR_VALUE, "randint: %lld .. %lld",
              (long long)low, (long long)high);
   TgTensor *u = tg_mul_scalar(draw(ctx, "randint", DT_F32, n, dm), (double)span);
-  /* a span that its dtype cannot hold goes through i64, which wraps to the same */
+  /* If the dtype cannot hold the span, it is computed in i64, which wraps to the same result. */
   u = tensor_cast(tg_add(tensor_cast(u, TG_I64), tg_full_i64(ctx, TG_SCALAR, low, TG_I64)), dtype_public(d));
   return kept(u);
 }
@@ -380,7 +381,8 @@ TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int n, const int64_t *d, const T
   return uniform(ctx, "glorot_uniform", n, d, -bound, bound, o);
 }
 
-static double kaiming(const TgKaimingOptions *o, int n, const int64_t *d) { /* 1 / ((1 + a^2) fan_in) */
+/* 1 / ((1 + a^2) fan_in). */
+static double kaiming(const TgKaimingOptions *o, int n, const int64_t *d) {
   double a = TG_OPTION(*o, a, 0.01);
   return 1 / (1 + a * a) / TG_MAX(size_from(n, d, 1), 1);
 }
@@ -411,12 +413,14 @@ TgTensor *tg_dropout(TgTensor *x, double p) {
   if (!ctx->training || p == 0 || nelem(x) == 0) return tensor_result(x, x);
   if (p == 1) return tg_zeros_like(x);
   TgTensor *mask =
-      kept_like(tg_ge_scalar(draw_beside(x, "dropout", rank(x), dims(x)), p), x); /* a byte each */
+      kept_like(tg_ge_scalar(draw_beside(x, "dropout", rank(x), dims(x)), p), x); /* one byte for each
+                                                                                   * element */
   return tg_where(mask, tg_mul_scalar(x, 1 / (1 - p)), tg_scalar_like(x, 0));
 }
 
-/* ---- choices by weight. w (rows, n): the index is how many running sums the uniform has passed. Without
- * replacement (Efraimidis and Spirakis): the k largest of log(u) / w, the first of equal ones. */
+/* ---- choices by weight. w is (rows, n). The index is the number of running sums that the uniform number
+ * has passed. Without replacement (Efraimidis and Spirakis) these are the k largest of log(u) / w; of
+ * equal ones, the first. */
 TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOptions *opt) {
   TG_NUMBERS(weight, "multinomial");
   if (!weight) return NULL;
@@ -441,7 +445,7 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
     TgTensor *open = tg_full(ctx, 2, dims(w), 1, .dtype = TG_BOOL);
     TgTensor **pick = mem_alloc(&ctx->mem, (size_t)k * sizeof *pick);
     TG_REQUIRE(ctx, pick, TG_ERR_NOMEM, "multinomial: out of memory");
-    for (int64_t i = 0; i < k; i++) { /* one at a time: a place taken is closed */
+    for (int64_t i = 0; i < k; i++) { /* one at a time: a place that is taken is closed */
       TgTensor *left = tg_where(open, key, tg_scalar_like(key, -INFINITY));
       TgTensor *best = tg_max(left, .axis = TG_AXES(1), .keepdim = true);
       TgTensor *hit = tensor_cast(tg_bitand(open, tg_eq(left, best)), TG_I32);
@@ -454,7 +458,7 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   return tensor_cast(r == 1 ? tg_squeeze(out, 0) : out, TG_I32);
 }
 
-/* the order of n uniforms */
+/* The sorting order of n uniform numbers. */
 TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
   TG_OPTIONS(ctx, "randperm", TgDTypeOptions, o, opt);

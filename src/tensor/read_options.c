@@ -1,9 +1,9 @@
-/* read_options.c: how a caller's options are read. In: a pointer to their struct, which may be older or newer
- * than this library. Out: a copy as this library knows it; and which fields were written though they are 0.
- */
+/* read_options.c: how a caller's options are read. In: a pointer to the caller's struct, which may be
+ * older or newer than this library. Out: a copy in this library's version of the struct; and which fields
+ * were written although they are 0. */
 #include "tensor/front.h"
 
-/* The end of one entry of `set`: a comma that is in no bracket and no quotes. */
+/* Returns the end of one entry of `set`: a comma outside brackets and quotes. */
 static const char *entry_end(const char *s) {
   int depth = 0;
   for (; *s && (*s != ',' || depth > 0); s++) {
@@ -22,7 +22,7 @@ static bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* What follows the field's name in the entry that begins with it; NULL: none does. */
+/* Returns what follows the field's name in the entry of that field. NULL: there is no such entry. */
 static const char *entry_of(const char *set, const char *field) {
   size_t n = strlen(field);
   for (const char *s = set; s && *s; s = *(s = entry_end(s)) ? s + 1 : s) {
@@ -36,7 +36,7 @@ static const char *entry_of(const char *set, const char *field) {
 
 bool tg_option_written(const char *set, const char *field) { return field && entry_of(set, field); }
 
-/* ".axis = 0": C takes it for the first of the list's values, and for no value in it. */
+/* Detects ".axis = 0". In C this sets the first value of the list, but leaves the list without a value. */
 static bool is_bare_zero(const char *set, const char *field) {
   const char *s = entry_of(set, field), *end = s ? entry_end(s) : NULL;
   if (!s || *(s += strspn(s, " \t\n")) != '=') return false;

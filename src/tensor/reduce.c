@@ -1,5 +1,5 @@
-/* reduce.c: reductions over named axes. REDUCE_AXIS keeps axes with size 1; here they are dropped unless
- * asked for. */
+/* reduce.c: reductions over named axes. REDUCE_AXIS keeps reduced axes with size 1; here they are dropped
+ * unless keepdim is set. */
 #include "tensor/front.h"
 
 static TgTensor *finish(TgContext *ctx, UOp *u, const bool *mask, bool keepdim) {
@@ -53,14 +53,15 @@ TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *opt) {
                 o.keepdim);
 }
 
-/* min is the max of what reverses the order (right for unsigned and the lowest). */
+/* The minimum is the maximum in the reversed order, which is right for unsigned integers and for the
+ * lowest value too. */
 static UOp *extreme(UOpStore *st, UOp *u, const bool *mask, bool min) {
   if (!u) return NULL;
   DType d = (DType)u->dtype;
   u = uop_cast(st, u, d == DT_BOOL ? DT_I32 : d);
   u = u_reduce(st, OPS_MAX, min ? u_reversed(st, u) : u, mask);
   u = min ? u_reversed(st, u) : u;
-  /* of nothing: the least or the most i32, not 0 or 1 */
+  /* for an empty axis the result is the lowest or highest i32, not 0 or 1 */
   if (d == DT_BOOL) return u ? uop_alu2(st, OPS_CMPLT, u_num(st, 0, u), u) : NULL;
   return u;
 }
@@ -85,7 +86,7 @@ TgTensor *tg_all_opt(TgTensor *x, const TgReduceOptions *o) {
   return max_min("all", tensor_cast(x, TG_BOOL), o, true);
 }
 
-/* the sum over n - less, at least 0 */
+/* The sum divided by n - less, which is at least 0. */
 static UOp *mean_node(UOpStore *st, UOp *u, const bool *mask, int64_t n, int64_t less, DType out) {
   UOp *s = u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(out)), mask), *count;
   if (!s) return NULL;
@@ -112,7 +113,8 @@ TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *opt) {
   return finish(x->ctx, mean_node(x->ctx->store, x->uop, mask, count_of(x, mask), 0, d), mask, o.keepdim);
 }
 
-/* In the dtype of its sums: squares of f16 overflow, the root of their mean does not. */
+/* Computed in the dtype of its sums, because squares of f16 overflow although the root of their mean does
+ * not. */
 static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(tg_context(x), op, TgVarOptions, o, opt);
@@ -129,9 +131,9 @@ static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) 
 
 TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o) { return as_narrow(variance("var", x, o), x); }
 
-/* v ^ p of a v >= 0 that a sum of powers is; where v is 0 no gradient passes, for it would be infinite. */
+/* v^p for a sum of powers v >= 0. No gradient passes where v is 0, because it would be infinite. */
 static TgTensor *root_of_sum(TgTensor *v, double p) {
-  if (p < 0) return tg_pow_scalar(v, p); /* infinite at 0 already */
+  if (p < 0) return tg_pow_scalar(v, p); /* already infinite at 0 */
   TgTensor *zero = tg_eq_scalar(v, 0), *some = tg_where(zero, tg_ones_like(v), v);
   TgTensor *r = p == 0.5 ? tg_sqrt(some) : tg_pow_scalar(some, p);
   return tg_where(zero, tg_zeros_like(v), r);
@@ -179,8 +181,8 @@ TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
   return as_narrow(tg_div(w, tg_clamp(n, eps, INFINITY)), x);
 }
 
-/* The winner's places hold n - i, the others 0; the largest is the first winner. A NaN equals nothing, so it
- * is asked for itself. */
+/* A place that holds the extreme has the value n - i, other places have 0, so the maximum is the first
+ * such place. NaN equals nothing, so it is tested separately. */
 static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
   if (!x) return NULL;
   TG_OPTIONS(tg_context(x), op, TgReduceOptions, o, opt);
@@ -188,7 +190,7 @@ static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions 
   UOpStore *st = ctx->store;
   TG_REQUIRE(ctx, o.axis.n <= 1, TG_ERR_VALUE, "%s: %d axes named for %s, one is possible", op, o.axis.n,
              SHAPE_OF(x));
-  if (o.axis.n == 0 && !o.axis.v[0]) { /* a place in the flattened tensor */
+  if (o.axis.n == 0 && !o.axis.v[0]) { /* the place in the flattened tensor */
     int64_t ones[TG_MAX_RANK];
     for (int i = 0; i < rank(x); i++)
       ones[i] = 1;
@@ -221,8 +223,8 @@ TgTensor *tg_argmax_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extr
 
 TgTensor *tg_argmin_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extreme("argmin", x, o, true); }
 
-/* ---- softmax and its kin: the detached maximum is taken off first */
-/* In f32, or f64: the result is rounded to its dtype once. */
+/* ---- softmax and related functions: the detached maximum is subtracted first */
+/* Computed in f32 or f64. The result is rounded to its dtype once. */
 typedef struct Shifted {
   TgTensor *x, *max;
   TgAxes axis;
@@ -266,7 +268,7 @@ TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
   return tensor_cast(tg_sub(s.x, tg_log(tg_sum(tg_exp(s.x), .axis = s.axis, .keepdim = true))), s.dtype);
 }
 
-/* An infinite maximum is taken off as 0: a row of -inf is -inf, one with +inf is +inf. */
+/* An infinite maximum is treated as 0, so that a row of -inf gives -inf, and one with +inf gives +inf. */
 TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *opt) {
   TG_OPTIONS(tg_context(x), "logsumexp", TgAxisOptions, o, opt);
   if (!x) return NULL;

@@ -1,8 +1,9 @@
-/* resize.c: interpolation along the last axes, one axis at a time: each output element reads one source
- * element, or two and a weight, at places that are arithmetic on its index. */
+/* resize.c: interpolation along the last axes, one axis at a time. Each output element reads one source
+ * element, or two with a weight, at places that are computed from its index. */
 #include "tensor/front.h"
 
-static TgTensor *pick(TgTensor *x, int axis, TgTensor *index) { /* x along axis at index, 1-D */
+/* Picks x along an axis at `index`, which is 1-D. */
+static TgTensor *pick(TgTensor *x, int axis, TgTensor *index) {
   return tg_transpose(tg_take(tg_transpose(x, axis, 0), index), axis, 0);
 }
 
@@ -15,8 +16,9 @@ static int64_t common_factor(int64_t a, int64_t b) {
   return a;
 }
 
-/* floor((i + shift) from / to) of each new place i, in whole numbers, so that it is exact; it is less than
- * `from`. The fraction in its lowest terms: twice as many places look at i / 2. */
+/* Returns floor((i + shift) from / to) for each new place i, where shift is 1/2 if `middle` is set and
+ * otherwise 0. It is computed in whole numbers, so it is exact, and it is less than `from`. The fraction
+ * is reduced to its lowest terms first. */
 static TgTensor *nearest(TgTensor *i, int64_t from, int64_t to, bool middle) {
   int64_t factor = common_factor(from, to), a = from / factor, b = to / factor;
   if (middle)
@@ -24,7 +26,7 @@ static TgTensor *nearest(TgTensor *i, int64_t from, int64_t to, bool middle) {
   return tg_floordiv_scalar(tg_mul_scalar(i, (double)a), (double)b);
 }
 
-/* Where each new place looks is arithmetic on its index. */
+/* Resizes an axis. The place that each new element reads is computed from its index. */
 static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOptions *o) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
@@ -41,7 +43,7 @@ static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOp
   at = o->align_corners ? tg_mul_scalar(at, scale)
                         : tg_clamp(tg_sub_scalar(tg_mul_scalar(tg_add_scalar(at, 0.5), scale), 0.5), 0,
                                    (double)(from - 1));
-  /* clamped again as integers, because their bounds are known: no read asks then whether it is inside */
+  /* Clamped again as integers, because then their bounds are known and no read needs a check. */
   TgTensor *low = tg_clamp(tensor_cast(at, TG_I32), 0, (double)TG_MAX(from - 2, 0));
   TgTensor *high = tg_minimum_scalar(tg_add_scalar(low, 1), (double)(from - 1));
   TgTensor *w = tg_sub(at, tensor_cast(low, f));

@@ -1,7 +1,8 @@
-/* shard.c: tensors on several devices. In: tensors and names of devices. Out: SHARD nodes; the parts that a
- * graph on several devices is made of (rules/multi.rules); handles of memory that lies on several devices.
- * Such a handle has a hidden one for each part, an ordinary place: a store to the tensor is one to each part,
- * and the tensor's own node, movements over a MULTI of the parts, is kept up with them (memory.c). */
+/* shard.c: tensors on several devices. In: tensors and names of devices. Out: SHARD nodes; the parts that
+ * a graph on several devices is made of (rules/multi.rules); handles of memory on several devices. Such a
+ * handle has a hidden handle for each part, which is an ordinary place. A store to the tensor is a store
+ * to each part. The tensor's own node, movements over a MULTI of the parts, is updated with them
+ * (memory.c). */
 #include "tensor/multi.h"
 #include "tensor/front.h"
 
@@ -65,7 +66,7 @@ static UOp *rewritten(TgContext *ctx, Matcher m, uint64_t ops, UOp *u) {
   return rw.failed ? NULL : r;
 }
 
-/* The sums of all devices that stand last in u; those below others are something else's. */
+/* Notes the sums over devices that are last in u. Sums below others belong to something else. */
 static void sums_named(TgContext *ctx, const UOp *u, const char *of, int depth) {
   enum { DEEPEST = 8 };
 
@@ -143,7 +144,7 @@ static bool all_views(const UOp *multi) {
   return true;
 }
 
-/* What movements alone are of; NULL: there is something else among them. */
+/* Returns the MULTI below movements. NULL: there is something else among them. */
 static UOp *moved_multi(UOp *u) {
   while (op_flags((Ops)u->op) & OPF_MOV || u->op == OPS_DETACH)
     u = u->src[0];
@@ -178,7 +179,7 @@ bool shard_memory(TgTensor *t, UOp *value) {
   return shard_parts(t, multi, true);
 }
 
-/* The stores that wait on parts run, all at once: one may need what another part held. */
+/* Runs the stores that wait on parts, all at once, because one may need the old contents of another part. */
 static bool parts_flushed(TgTensor *t) {
   Buffer *wait[MOST_DEVICES];
   size_t n = 0;
@@ -202,7 +203,7 @@ bool shard_ready(const char *op, TgTensor *t, bool keep_value) {
   return shard_store(t, t->uop, value) && parts_flushed(t);
 }
 
-/* A view that reshapes is stored to without that: the value is reshaped back. */
+/* A store to a reshaped view is made to the view without the reshape; the value is reshaped back. */
 static UOp *not_reshaped(const TgTensor *t, UOp *view) {
   while (view && view != t->uop && view->op == OPS_RESHAPE)
     view = view->src[0];
@@ -238,7 +239,8 @@ bool shard_store(TgTensor *t, UOp *view, UOp *value) {
     if (NEVER(!p)) return error_set(&ctx->err, TG_ERR_INTERNAL, "assign: no such part"), false;
     if (!store_to(p, to->src[i], from->src[i])) return false;
   }
-  /* all of it: a gradient goes on through the value, not through each part of it */
+  /* If the whole tensor is stored to, a gradient passes through the value as a whole, not through each
+   * part. */
   bool all = view == was && dtype_is_float(dt(t));
   bool known = !all || map_put_ptr(&ctx->history, t->uop, value);
   return known || (error_no_memory(&ctx->err, "assign"), false);
@@ -268,7 +270,7 @@ static bool devices_named(TgContext *ctx, const char *op, int n, const char *con
   return true;
 }
 
-/* As tg_to: on the device that it is on already, a view. */
+/* Like tg_to: if it is on that device already, returns a view. */
 static TgTensor *on_one(TgTensor *t, int device) {
   TgTensor *r = tensor_on(t, device);
   return r == t ? tensor_view(t, t->uop) : r;
@@ -300,7 +302,7 @@ TgTensor *tg_replicate(TgTensor *t, int n, const char *const *devices) {
   return placed(t, &at);
 }
 
-/* The layout that t has, on several devices. False: recorded. */
+/* Finds the layout of t, which is on several devices. Returns false if an error was recorded. */
 static bool layout_asked(TgTensor *t, Layout *at) {
   UOp *multi = multi_lowered(t->ctx, t->uop);
   if (!multi) return false;

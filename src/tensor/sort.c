@@ -1,14 +1,15 @@
-/* sort.c: sorting, and the largest of an axis. In: a tensor and an axis. Out: SCAN_AXIS, GATHER and SCATTER
- * nodes.
+/* sort.c: sorting, and the largest elements of an axis. In: a tensor and an axis. Out: SCAN_AXIS, GATHER
+ * and SCATTER nodes.
  *
- * Sorting is by radix on integer keys that order as the values do: count the digits of each row (SCATTER by
- * ADD), scan the counts, let each element fetch its position and add one to it (SCATTER by ADD with OLD, in
- * order: stable), move it there (SCATTER ONCE). Rows run beside each other, and on a GPU parts of a row do:
- * each part has counts of its own, scanned digit by digit and, within one, part by part. Nothing depends on
- * the number of threads in use. */
+ * Sorting is by radix, on integer keys that order as the values do. For each digit: count the digits of
+ * each row (SCATTER by ADD); scan the counts; let each element read its position and increment it (SCATTER
+ * by ADD with OLD, in order, so that the sort is stable); move each element to its position (SCATTER
+ * ONCE). Rows are sorted in parallel, and on a GPU so are parts of a row. Each part has its own counts,
+ * which are scanned digit by digit and, within a digit, part by part. The result does not depend on the
+ * number of threads in use. */
 #include "tensor/front.h"
 
-/* ---- keys: unsigned integers that order as the values do: NaN last, -0 equal to 0 */
+/* ---- keys: unsigned integers that order as the values do. NaN is last, and -0 equals 0. */
 static UOp *number(UOpStore *st, uint64_t v, const UOp *like) {
   return like ? u_full(st, (DType)like->dtype, (Scalar){.i = (int64_t)v}, like->shape) : NULL;
 }
@@ -51,20 +52,19 @@ static UOp *digit_of(UOpStore *st, UOp *k, int shift, int bits) {
 /* ---- sorting: keys (rows, n) -> the indices in order */
 enum {
   SORT_SMALL = 128,
-  MOST_PAIRS = 1 << 24, /* that a GPU compares sooner than it sorts */
+  MOST_PAIRS = 1 << 24, /* a GPU compares this many pairs faster than it sorts */
   LONGEST_SMALL = 4096,
   DIGIT_MOST = 11,
   PASS_COST = 512,
   LEAST_PART = 64,
-  PASS_LAUNCHES =
-      16,         /* launches that take as long as the kernels of a pass but for what they do with counts */
-  PASS_SWEEPS = 8 /* how often it reads or writes those */
+  PASS_LAUNCHES = 16, /* the time of a pass, without the work on counts, in launches */
+  PASS_SWEEPS = 8     /* how often a pass reads or writes the counts */
 };
 
-/* How rows are gone through. */
+/* How rows are processed. */
 typedef struct Digits {
   int width;          /* bits of a digit */
-  int64_t parts, len; /* parts of a row, elements of a part */
+  int64_t parts, len; /* parts of a row; elements of a part */
 } Digits;
 
 static bool has_grid(const Target *t) { return t->warp > 1; }
@@ -74,7 +74,7 @@ static bool is_small(UOpStore *st, const Target *t, const UOp *k) {
   return n <= SORT_SMALL || (has_grid(t) && n <= LONGEST_SMALL && rows <= MOST_PAIRS / (n * n));
 }
 
-/* Few elements: each counts those before it. */
+/* For few elements: each element counts the elements before it. */
 static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
   int64_t rows = k->shape->v[0], n = k->shape->v[1], e[3] = {rows, n, n};
   const Ints *s = ints_get(st, 3, e);
@@ -92,7 +92,8 @@ static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
                    u_arange(st, k->shape, 1, d), at);
 }
 
-/* Counting and scanning: steps of a row on a CPU; us on a GPU, where all rows run together. */
+/* Cost of counting and scanning: in steps of a row on a CPU, in us on a GPU, where all rows run at the
+ * same time. */
 static double sort_cost(const Target *t, int64_t rows, int bits, const Digits *d) {
   double passes = (bits + d->width - 1) / d->width, cells = (double)(1 << d->width);
   if (!has_grid(t)) return passes * ((double)d->len + 2 * cells + PASS_COST);
@@ -100,8 +101,8 @@ static double sort_cost(const Target *t, int64_t rows, int bits, const Digits *d
   return passes * (PASS_LAUNCHES * t->launch_us + PASS_SWEEPS * target_read_us(t, counts) / t->streams);
 }
 
-/* Parts: as many as make a thread of a GPU for each, none too short for its counts to pay. Digits: those of
- * the least cost; the same on all CPUs. */
+/* Chooses parts and digits. There are as many parts as give each thread of a GPU one, but none is so short
+ * that its counts do not pay. The width of digits has the least cost; it is the same on all CPUs. */
 static Digits digits_of(UOpStore *st, const Target *t, const UOp *k, int bits) {
   int64_t rows = dim_max(st, k->shape->v[0]), n = k->shape->v[1], threads = (int64_t)t->cores * t->threads;
   Digits d = {.parts = 1, .len = n};
@@ -124,7 +125,8 @@ static Digits digits_of(UOpStore *st, const Target *t, const UOp *k, int bits) {
   return d;
 }
 
-/* Numbers below 0 are no digits: (rows, n) -> (rows, parts, len), such ones behind the last. */
+/* Splits rows into parts, (rows, n) -> (rows, parts, len). The end is filled with -1. Numbers below 0 are
+ * not digits. */
 static UOp *in_parts(UOpStore *st, UOp *digit, const Digits *d) {
   if (!digit) return NULL;
   int64_t rows = digit->shape->v[0], rest = d->parts * d->len - digit->shape->v[1];
@@ -136,7 +138,8 @@ static UOp *in_parts(UOpStore *st, UOp *digit, const Digits *d) {
   return u_reshape(st, digit, 3, (int64_t[]){rows, d->parts, d->len});
 }
 
-/* To or by `to`, (rows, cells, parts): each element of (rows, parts, len) adds one at its digit. */
+/* Counts digits: each element of (rows, parts, len) adds one to the cell of its digit in `to`, (rows,
+ * cells, parts). */
 static UOp *counted(UOpStore *st, UOp *to, UOp *digit, int how) {
   if (!to || !digit) return NULL;
   UOp *row[3], *at[3];
@@ -153,12 +156,12 @@ static UOp *counts_of(UOpStore *st, UOp *digit, int64_t cells, DType d) {
   return counted(st, u_full(st, d, (Scalar){.i = 0}, s), digit, 0);
 }
 
-/* What is before each number along the last axis, in all. */
+/* Returns the sum of the numbers before each one along the last axis. */
 static UOp *before_each(UOpStore *st, UOp *count) {
   return count ? uop_alu2(st, OPS_SUB, u_scan(st, OPS_ADD, count, count->shape->n - 1), count) : NULL;
 }
 
-/* Each element takes the number that its digit has come to in its part: (rows, n). */
+/* Gives each element the number that its digit has reached in its part: (rows, n). */
 static UOp *numbered(UOpStore *st, UOp *start, UOp *digit, int64_t n) {
   UOp *u = counted(st, start, digit, SCATTER_OLD);
   if (!u) return NULL;
@@ -172,7 +175,7 @@ static UOp *sort_keys(UOpStore *st, const Target *t, UOp *k, int bits) {
   DType type = n > INT32_MAX ? DT_I64 : DT_I32;
   if (n <= 1) return u_full(st, type, (Scalar){.i = 0}, k->shape);
   if (is_small(st, t, k)) return sort_small(st, k, type);
-  /* a loop in order has no lanes: they are made beside it */
+  /* An ordered loop cannot be vectorised, so the keys are computed before it. */
   if (k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS) k = uop_alu1(st, OPS_CONTIGUOUS, k);
   UOp *idx = u_arange(st, k ? k->shape : NULL, 1, type), *at[2];
   Digits d = k ? digits_of(st, t, k, bits) : (Digits){.width = 1};
@@ -190,7 +193,7 @@ static UOp *sort_keys(UOpStore *st, const Target *t, UOp *k, int bits) {
   return idx;
 }
 
-/* x with `axis` last and all others in one: (rows, n); back again with to_axis */
+/* rows_of returns x with `axis` last and all other axes joined: (rows, n). to_axis is its inverse. */
 static UOp *rows_of(UOpStore *st, UOp *x, int axis) {
   int64_t order[TG_MAX_RANK], n = x->shape->v[axis], rows = 1;
   int r = x->shape->n;
@@ -252,7 +255,8 @@ TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *opt)
   if (indices) *indices = NULL;
   if (!sort_begin("sort", x, &o.axis, &s)) return NULL;
   if (s.scalar) return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, x->uop->shape), indices);
-  s.scalar = nelem(x) == 0; /* x itself: on its devices, as numbers would not be */
+  /* x itself stands for the indices, because it is on its devices and constants would not be */
+  s.scalar = nelem(x) == 0;
   if (s.scalar) return pair(&s, uop_cast(s.st, x->uop, DT_I32), indices);
   UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, o.descending, &bits) : NULL;
   return pair(&s, k ? to_axis(s.st, sort_keys(s.st, s.target, k, bits), x->uop->shape, s.axis) : NULL,
@@ -264,19 +268,19 @@ TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o) {
   return tg_sort_opt(x, &i, o) ? i : NULL;
 }
 
-/* (rows, 1) -> shape */
+/* Expands (rows, 1) to shape. */
 static UOp *spread(UOpStore *st, UOp *col, const Ints *shape) {
   return shape ? u_expand(st, col, shape->v) : NULL;
 }
 
 /* The search for the want-th best key of each row, (rows, 1). */
 typedef struct Search {
-  UOp *prefix; /* the digits of that key that are known, 0 below them */
-  UOp *left;   /* how many are wanted of the keys that have them */
+  UOp *prefix; /* the digits of that key that are known; 0 below them */
+  UOp *left;   /* how many of the keys that begin with these digits are wanted */
 } Search;
 
-/* One digit more, of w bits below bit `top`: keys that agree so far are counted by it. Threads share a row, and
- * each pass over it is a launch. */
+/* Finds one more digit, of w bits below bit `top`: the keys that agree so far are counted by this digit.
+ * Threads share a row, and each pass over it is a launch. */
 static bool search_digit(UOpStore *st, UOp *k, const Digits *d, int bits, int top, int w, Search *s) {
   int64_t rows = k->shape->v[0];
   DType type = (DType)s->left->dtype;
@@ -293,7 +297,7 @@ static bool search_digit(UOpStore *st, UOp *k, const Digits *d, int bits, int to
   count = u_drop(st, u_reduce(st, OPS_ADD, count, part), part);
   UOp *upto = u_scan(st, OPS_ADD, count, 1);
   if (!count || !upto) return false;
-  /* digits that are all taken, and more are wanted */
+  /* The keys with these digits are all taken, and more are wanted. */
   UOp *below = uop_alu2(st, OPS_CMPLT, upto, spread(st, s->left, cells));
   UOp *here = u_reduce(st, OPS_ADD, uop_cast(st, below, type), mask);
   UOp *taken = u_reduce(st, OPS_MAX, uop_where(st, below, upto, none), mask);
@@ -304,15 +308,16 @@ static bool search_digit(UOpStore *st, UOp *k, const Digits *d, int bits, int to
   return s->left && s->prefix;
 }
 
-/* How many keys of each row are below a limit: (rows, 1) */
+/* Returns how many keys of each row are below a limit: (rows, 1). */
 static UOp *count_below(UOpStore *st, UOp *k, UOp *limit, DType type) {
   bool mask[TG_MAX_RANK] = {false, true};
   UOp *below = limit ? uop_alu2(st, OPS_CMPLT, k, spread(st, limit, k->shape)) : NULL;
   return u_reduce(st, OPS_ADD, uop_cast(st, below, type), mask);
 }
 
-/* All bits, where a core goes through a row by itself: a bit is set if fewer keys are below it than are wanted.
- * Comparing vectors of keys 32 times takes a fourth of the time of counting four digits key by key. */
+/* Finds all bits, if one core processes a row by itself: a bit is set if fewer keys are below it than are
+ * wanted. Comparing vectors of keys 32 times takes a fourth of the time of counting four digits key by
+ * key. */
 static bool search_bits(UOpStore *st, UOp *k, int bits, int64_t want, Search *s) {
   DType type = (DType)s->left->dtype;
   for (int bit = bits - 1; bit >= 0 && s->prefix; bit--) {
@@ -333,8 +338,9 @@ static bool search_digits(UOpStore *st, UOp *k, const Digits *d, int bits, Searc
   return true;
 }
 
-/* The index, (rows, want), of what is before the key that was found, and of its equals the first ones. Those
- * before it are numbered from 0, its equals behind them, in order: what gets a number below want is taken. */
+/* Returns the indices, (rows, want), of the keys that are better than the key that was found, and of the
+ * first keys that equal it. The better keys are numbered from 0 in order, then the equal ones. Keys with a
+ * number below want are taken. */
 static UOp *found_indices(UOpStore *st, UOp *k, const Digits *d, int64_t want, const Search *s) {
   int64_t rows = k->shape->v[0], n = k->shape->v[1];
   DType type = (DType)s->left->dtype;
@@ -359,8 +365,8 @@ static UOp *found_indices(UOpStore *st, UOp *k, const Digits *d, int64_t want, c
                    at);
 }
 
-/* ---- the largest k: find the k-th key from its top bits on, take what is before it, and of its equals the
- * first ones, and sort those k. keys (rows, n), smaller is better */
+/* ---- the largest k: find the k-th key from its top bits on, take the better keys and the first of the
+ * equal ones, and sort these k. The keys are (rows, n); smaller is better */
 static UOp *select_keys(UOpStore *st, const Target *t, UOp *k, int bits, int64_t want, bool sorted) {
   int64_t rows = k->shape->v[0], n = k->shape->v[1];
   const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1});
@@ -389,7 +395,7 @@ TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTop
   for (int i = 0; i < rank(x); i++)
     d[i] = i == s.axis ? want : dims(x)[i];
   const Ints *shape = ints_get(s.st, rank(x), d);
-  if (s.scalar && want == 0) { /* of a scalar: nothing is no scalar */
+  if (s.scalar && want == 0) { /* nothing of a scalar is an empty list, not a scalar */
     int64_t none = 0;
     shape = ints_get(s.st, 1, &none);
     s.scalar = false;

@@ -1,5 +1,5 @@
-/* state.c: tensors as memory: copies, handles that move, updates in place written as operators, and what a
- * context can be told and asked. */
+/* state.c: tensors as memory: copies, moving handles, updates in place that are written as operators, and
+ * settings and facts of a context. */
 #include "tensor/front.h"
 #include "tensor/multi.h"
 #include <strings.h>
@@ -76,8 +76,7 @@ const void *tg_map(TgTensor *x) {
   return tg_realize(x) ? NULL : ctx->calls->map(ctx, x);
 }
 
-/* ---- updates: t = t op x, in t's memory. A result of another dtype is an error, as is one of another shape.
- */
+/* ---- updates: t = t op x, in t's memory. It is an error if the result has another dtype or shape. */
 static TgTensor *update(const char *op, TgTensor *t, TgTensor *value) {
   if (!t || !value) return NULL;
   TG_REQUIRE(t->ctx, dt(value) == dt(t), TG_ERR_DTYPE, "%s: the result is %s, the tensor %s", op,
@@ -161,7 +160,7 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
     if (value >= 0 && value != old) {
       *s[i].at = value;
       if (ctx->env.debug >= 1) ctx->origins.asked = true;
-      if (s[i].plans) ctx->calls->cache_clear(ctx); /* what was planned was planned otherwise */
+      if (s[i].plans) ctx->calls->cache_clear(ctx); /* plans were made under the old setting */
     }
     return old;
   }

@@ -1,12 +1,12 @@
-/* tensor.c: questions about tensors, data in and out, constants, in-place assignment. */
+/* tensor.c: facts about tensors, data in and out, constants, in-place assignment. */
 #include "tensor/front.h"
 #include "tensor/multi.h"
 
-/* ---- questions */
+/* ---- facts */
 int tg_ndim(const TgTensor *t) { return t ? rank(t) : 0; }
 
-/* Symbolic sizes are asked for in numbers: of the variables as they are bound, or at most. The list lives as
- * long as the tensor. */
+/* Returns sizes as numbers if they are symbolic: for the current values of the variables, or the largest.
+ * The list lives as long as the tensor. */
 static const int64_t *sizes_as(const TgTensor *t, int which) {
   if (!dims_symbolic(t->uop->shape)) return dims(t);
   TgTensor *own = (TgTensor *)t;
@@ -118,9 +118,9 @@ TgTensor *tg_zeros_like(TgTensor *t) { return tg_full_like(t, 0); }
 
 TgTensor *tg_ones_like(TgTensor *t) { return tg_full_like(t, 1); }
 
-/* The dtype of a scalar beside a tensor of dtype d: d itself where it holds the number, so that the result
- * keeps it; else what holds it, so that the join does, and a comparison is true or false as the numbers are.
- */
+/* Returns the dtype of a scalar that is combined with a tensor of dtype d. It is d itself if d holds the
+ * number, so that the result keeps d. Otherwise it is a dtype that holds the number, so that the join
+ * holds it too and a comparison is right. */
 static DType scalar_dtype(DType d, double v) {
   const DType wider[] = {d == DT_BOOL ? DT_I32 : d, DT_I8, DT_I16, DT_I32, DT_I64, DT_U64};
   if (dtype_is_float(d)) return d;
@@ -160,7 +160,7 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
   if (!shape) return NULL;
   if (!n) return tensor_placed(tensor_new(ctx, u_full(st, d, (Scalar){.i = 0}, shape)), "arange", o.device);
   UOp *u = u_arange(st, shape, 0, wide ? DT_I64 : DT_I32);
-  /* integers: step and start may be beyond a narrow d whose ends they reach */
+  /* For integers, step and start may be outside the range of a narrow d although the elements are not. */
   if (dtype_is_float(d)) u = uop_cast(st, u, d);
   if (step != 1) u = uop_alu2(st, OPS_MUL, u, u_num(st, step, u));
   if (start != 0) u = uop_alu2(st, OPS_ADD, u, u_num(st, start, u));
@@ -253,7 +253,7 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
   TG_REQUIRE(ctx, data, TG_ERR_VALUE, "borrow: no data");
   TgTensor *t = tensor_memory(ctx, u);
   if (!t) return NULL;
-  if (ctx->calls->facts(ctx, b->device).own_memory) { /* copied, and given back at once */
+  if (ctx->calls->facts(ctx, b->device).own_memory) { /* the data is copied and released at once */
     bool ok = memory_fill(ctx, b, data, nbytes);
     if (ok && destroy) destroy(data, user);
     return ok ? t : NULL;
@@ -276,7 +276,7 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
   size_t nbytes;
   int64_t whole[TG_MAX_RANK], known = (int64_t)dtype_size(dtype_of(dtype, DT_F32)), have = 0;
   int infer = -1;
-  for (int i = 0; i < n && n <= TG_MAX_RANK && d && known; i++) { /* one -1: what the file has */
+  for (int i = 0; i < n && n <= TG_MAX_RANK && d && known; i++) { /* one size may be -1: what the file has */
     if (d[i] == -1 && infer < 0)
       infer = i;
     else if (d[i] > 0 && __builtin_mul_overflow(known, d[i], &known))
@@ -299,7 +299,7 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
   DeviceFacts dev = ctx->calls->facts(ctx, device);
   TG_REQUIRE(ctx, b->read_only || !dev.files_only, TG_ERR_VALUE,
              "from_file: nothing is stored on DISK: %.300s is for reading there", path);
-  if (dev.own_memory) { /* a copy, written back after each store */
+  if (dev.own_memory) { /* a copy, which is written back after each store */
     if (!memory_fill(ctx, b, file_data(&b->file), nbytes)) return NULL;
     if (b->read_only) file_unmap(ctx->os, &b->file);
   } else {
@@ -326,7 +326,7 @@ TgTensor *tensor_empty(TgContext *ctx, const char *device, TgDType dtype, int n,
 TgStatus tg_read(TgTensor *t, void *out, size_t nbytes) {
   if (!t) return TG_ERR_VALUE;
   TgContext *ctx = t->ctx;
-  bool away = ctx->reader < 0; /* it is read elsewhere */
+  bool away = ctx->reader < 0; /* another rank reads it */
   TG_REQUIRE_OR(ctx, nbytes == tg_nbytes(t), TG_ERR_VALUE, TG_ERR_VALUE,
                 "read: %zu bytes asked of %s %s, which has %zu", nbytes, dtype_name(dt(t)), SHAPE_OF(t),
                 tg_nbytes(t));
@@ -430,7 +430,7 @@ TgTensor *tg_contiguous(TgTensor *x) {
   UOp *u = x->uop;
   while ((u->op == OPS_RESHAPE && u->src[0]->is_tensor) || u->op == OPS_AFTER)
     u = u->src[0];
-  bool parts = u->op == OPS_MULTI && x->part; /* realized, so that each is one piece */
+  bool parts = u->op == OPS_MULTI && x->part; /* realized, so that each part is contiguous */
   if ((u->op == OPS_BUFFER && x->memory) || parts || x->uop->op == OPS_CONTIGUOUS) return tensor_result(x, x);
   return tensor_new(x->ctx, uop_alu1(x->ctx->store, OPS_CONTIGUOUS, x->uop));
 }
@@ -439,7 +439,7 @@ TgTensor *tg_detach(TgTensor *x) {
   return x ? tensor_view(x, uop_alu1(x->ctx->store, OPS_DETACH, x->uop)) : NULL;
 }
 
-/* A parameter gets memory of its own, because interning makes any two tensors of zeros one node. */
+/* A parameter gets memory of its own, because interning would make two tensors of zeros one node. */
 TgTensor *tg_requires_grad(TgTensor *t, bool on) {
   if (!t) return NULL;
   TgContext *ctx = t->ctx;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One walk over the text: depth, sizes and elements. A list at depth d closed for the first time fixes
- * size[d]; the next must agree. */
+/* State of one walk over the text: depth, sizes and elements. The first list that is closed at depth d
+ * sets size[d]; the following ones must agree. */
 typedef enum Kind { KIND_BOOL, KIND_INT, KIND_FLOAT } Kind;
 
 typedef struct Item {
@@ -75,7 +75,8 @@ static void blanks(Reader *r) {
     r->at++;
 }
 
-/* The first number decides the rank, the first list of each depth its length; all others must agree. */
+/* The first number decides the rank, and the first list of each depth decides its length. All others must
+ * agree. */
 static bool read_list(Reader *r) {
   int64_t count[TG_MAX_RANK] = {0};
   int depth = 0;
@@ -99,7 +100,7 @@ static bool read_list(Reader *r) {
       if (depth == 0) return true;
       count[depth - 1]++;
     }
-    for (;;) { /* after an element or a list: more, or the end of lists */
+    for (;;) { /* after an element or a list: more elements, or the end of lists */
       blanks(r);
       if (*r->at == ',') {
         r->at++, blanks(r);
@@ -178,7 +179,7 @@ static void put_value(Str *s, DType d, double f, int64_t i) {
     snprintf(b, sizeof b, "nan");
   else if (isinf(f))
     snprintf(b, sizeof b, f < 0 ? "-inf" : "inf");
-  else { /* the fewest digits that give the value back */
+  else { /* the fewest digits that read back as the same value */
     int most = d == DT_F64 ? 17 : d == DT_F32 ? 9 : 5;
     for (int p = 1; p <= most; p++) {
       snprintf(b, sizeof b, "%.*e", p - 1, f);
@@ -187,7 +188,7 @@ static void put_value(Str *s, DType d, double f, int64_t i) {
           : d == DT_F32 ? (float)back != (float)f
                         : scalar_round(d, (Scalar){.f = back}).f != f)
         continue;
-      int e = atoi(strchr(b, 'e') + 1); /* as a plain number while that is short */
+      int e = atoi(strchr(b, 'e') + 1); /* as a plain number if that is short */
       if (e >= -5 && e < 16) snprintf(b, sizeof b, "%.*f", TG_MAX(p - 1 - e, 1), f);
       break;
     }
@@ -195,8 +196,8 @@ static void put_value(Str *s, DType d, double f, int64_t i) {
   str_put(s, b);
 }
 
-/* n leaves in the nesting of these axes. Brackets by counting: an index that wraps to 0 closes a list, and
- * one that stands at 0 has just opened it. */
+/* Prints n elements nested by these axes. Brackets are found by counting: an index that wraps to 0 closes
+ * a list, and an index of 0 means that its list was just opened. */
 static void put_nested(Str *o, const int64_t *sizes, int axes, int64_t n,
                        void (*leaf)(Str *o, const void *leaves, int64_t i), const void *leaves) {
   int64_t at[TG_MAX_RANK] = {0};
@@ -216,7 +217,7 @@ static void put_nested(Str *o, const int64_t *sizes, int axes, int64_t n,
   }
 }
 
-/* Elements as read: doubles of a float dtype, else int64_t. */
+/* Elements as they were read: double for a float dtype, otherwise int64_t. */
 typedef struct Elements {
   DType dtype;
   const void *at;

@@ -1,6 +1,6 @@
 /* variable.c: named integers that a program is given when it runs. In: a name and bounds. Out: symbolic
- * sizes, and tensors that hold them. The graph and so the plan of a program name the variable; its value is
- * asked for at each launch. */
+ * sizes, and tensors that hold them. The graph, and so the plan of a program, names the variable; its
+ * value is read at each launch. */
 #include "tensor/front.h"
 
 struct TgVariable {
@@ -31,14 +31,14 @@ TgVariable *tg_variable_opt(TgContext *ctx, const char *name, int64_t lo, int64_
   return NULL;
 }
 
-/* What was computed from a variable is an expression of it, computed anew when it is asked for after another
- * value is bound (engine/graph_copy.c). A store is none: one that waits runs with the value that the variable
- * had when it was written. */
+/* A value that was computed from a variable is an expression of it, and is computed anew if it is asked
+ * for after another value is bound (engine/graph_copy.c). A store is not: a store that waits must run with
+ * the value that the variable had when the store was made. */
 static bool stores_flushed(const TgVariable *v) {
   TgContext *ctx = v->ctx;
   bool ok = true, names = false;
   for (size_t i = ctx->waiting.len; ok && i-- > 0;) {
-    if (i >= ctx->waiting.len) continue; /* went with another one */
+    if (i >= ctx->waiting.len) continue; /* it ran together with another one */
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (!b->store->symbolic) continue;
     ok = dims_name(ctx->store, &ctx->mem, b->store, v->number, &names) ||

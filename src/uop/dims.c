@@ -1,6 +1,6 @@
 /* dims.c: symbolic sizes. In: numbers and handles. Out: handles of interned polynomials over the variables of
- * a context. Terms stand in one order and variables within a term too, so equal polynomials have equal bytes:
- * they are found by them. */
+ * a context. Terms are in a fixed order, and so are the variables of a term. Equal polynomials therefore have
+ * equal bytes, by which they are found. */
 #include "uop/dims.h"
 #include "uop/uop_private.h"
 #include <stdio.h>
@@ -8,13 +8,13 @@
 
 enum { MAX_TERMS = 16, MAX_FACTORS = 6, MAX_SIZES = 1 << 20 };
 
-/* k times the product of the variables, ascending */
+/* k times the product of the variables, which are in ascending order */
 typedef struct Term {
   int64_t k;
   uint16_t nvar, var[MAX_FACTORS];
 } Term;
 
-/* longest products first; the number, if any, last */
+/* terms with the most variables first; the number, if there is one, last */
 typedef struct Poly {
   int n;
   Term t[MAX_TERMS];
@@ -29,7 +29,7 @@ struct DimTable {
   Map found;
 };
 
-/* no small number of steps apart, and not at the end of the range */
+/* handles are far apart from each other and from the ends of the range */
 static const int64_t handle_first = INT64_MIN + (INT64_C(1) << 50), handle_step = 0x9E3779B1;
 
 static int64_t handle_of(size_t i) { return handle_first + (int64_t)i * handle_step; }
@@ -92,7 +92,7 @@ static int term_order(const Term *a, const Term *b) {
   return memcmp(a->var, b->var, sizeof a->var);
 }
 
-static bool poly_put(Poly *p, const Term *t) { /* adds a term, in its place */
+static bool poly_put(Poly *p, const Term *t) { /* adds a term at its place in the order */
   int i = 0;
   while (i < p->n && term_order(&p->t[i], t) < 0)
     i++;
@@ -141,7 +141,7 @@ static bool term_times(const Term *a, const Term *b, Term *out) {
   return true;
 }
 
-static bool term_over(const Term *a, const Term *b, Term *out) { /* a / b, if it is a term */
+static bool term_over(const Term *a, const Term *b, Term *out) { /* a / b; false: b does not divide a */
   memset(out, 0, sizeof *out);
   if (!b->k || a->k % b->k) return false;
   out->k = a->k / b->k;
@@ -201,7 +201,7 @@ bool dim_div(UOpStore *st, int64_t a, int64_t b, int64_t *quotient) {
   Poly p, d, q = {0};
   Term t, s;
   if (b == 0 || !poly_get(st, a, &p) || !poly_get(st, b, &d)) return false;
-  for (int step = 0; p.n; step++) { /* long division by the longest term */
+  for (int step = 0; p.n; step++) { /* long division by the first term of the divisor */
     if (step == MAX_TERMS || !term_over(&p.t[0], &d.t[0], &t) || !poly_put(&q, &t)) return false;
     t.k = -t.k;
     for (int j = 0; j < d.n; j++)
@@ -218,8 +218,9 @@ int64_t dim_product(UOpStore *st, const Ints *shape) {
   return n;
 }
 
-/* Variables are not negative, so a term is largest, in size, where all of them are. */
-static int64_t term_value(const DimTable *t, const Term *m, int which) { /* which: 0 least, 1 most, 2 now */
+/* A bound or the present value of a term (which: 0 least, 1 most, 2 now). Variables are not negative, so a
+ * term has its largest magnitude if all of them are largest. */
+static int64_t term_value(const DimTable *t, const Term *m, int which) {
   int64_t r = m->k;
   bool most = which == 1 ? m->k > 0 : m->k < 0;
   for (int i = 0; i < m->nvar; i++) {
@@ -291,7 +292,7 @@ void dim_print(UOpStore *st, int64_t d, char *out, size_t n) {
   for (int i = 0; i < p->n && at + 1 < n; i++) {
     const Term *t = &p->t[i];
     int64_t k = t->k, unit = 1;
-    /* the VAR counts in units */
+    /* a VAR counts multiples of this unit */
     for (int j = 0; j < t->nvar; j++)
       unit *= st->dims->vars.at[t->var[j]].multiple;
     bool whole = t->nvar && k % unit == 0;
@@ -332,14 +333,14 @@ void dim_put(Str *out, UOpStore *st, int64_t d) {
     const Term *t = &p->t[i];
     uint64_t size = t->k < 0 ? 0 - (uint64_t)t->k : (uint64_t)t->k;
     str_put(out, !i ? (t->k < 0 ? "-" : "") : t->k < 0 ? " - " : " + ");
-    if (!t->nvar || size != 1 || (!i && t->k < 0)) /* -1*v0: a sign stands before a number */
+    if (!t->nvar || size != 1 || (!i && t->k < 0)) /* -1*v0: in text, a sign must be followed by a number */
       str_printf(out, "%llu%s", (unsigned long long)size, t->nvar ? "*" : "");
     for (int j = 0; j < t->nvar; j++)
       str_printf(out, j ? "*v%d" : "v%d", (int)t->var[j]);
   }
 }
 
-static int vars_of(UOpStore *st, const Ints *sizes) { /* one more than the last that they name */
+static int vars_of(UOpStore *st, const Ints *sizes) { /* one more than the last variable that the sizes use */
   int n = 0;
   for (int i = 0; sizes && i < sizes->n; i++) {
     const Poly *p = dim_symbolic(sizes->v[i]) ? poly_at(st->dims, sizes->v[i]) : NULL;

@@ -1,65 +1,74 @@
-/* dims.h: sizes that are not numbers. A size in a shape is an int64: a number, or a symbolic size, which
- * stands for a sum of products of variables and numbers. Equal sums have equal handles, so sizes are compared
- * with ==. Handles lie far below zero and far apart: arithmetic that knows nothing of them does not make
- * another one, and a shape that holds such a number is refused where its node is made. */
+/* dims.h: sizes that are not numbers. A size in a shape is an int64: either a number, or the handle of a
+ * symbolic size, which is a sum of products of variables and numbers. Equal sums have equal handles, so sizes
+ * are compared with ==. Handles are far below zero and far apart. Arithmetic that treats a handle as a number
+ * therefore does not produce another handle, and a shape with such a result is refused when its node is
+ * made. */
 #ifndef TG_DIMS_H
 #define TG_DIMS_H
 #include "uop/uop.h"
 
 typedef struct DimVar {
   const char *name;
-  /* of what the user sees: multiples of `multiple` in lo .. hi. The VAR node counts in that unit */
+  /* bounds of the value that the user sees, which is a multiple of `multiple`; the VAR node counts
+   * multiples */
   int64_t lo, hi, multiple;
-  bool bound;
+  bool bound; /* true: `value` is set */
   int64_t value;
 } DimVar;
 typedef struct DimTable DimTable;
-#define DIM_BAD (INT64_MIN / 2) /* no size: too long a sum, or an overflow */
+#define DIM_BAD (INT64_MIN / 2) /* not a size: the sum is too long, or it overflowed */
 
 static inline bool dim_symbolic(int64_t d) { return d < INT64_MIN / 4; }
 
-/* one for a context: its stores share it (store_set_dims). err: told when memory is out; NULL is fine */
+/* Makes the table of a context, which all its stores share (store_set_dims). err: receives "out of memory";
+ * may be NULL. */
 DimTable *dims_new(TgMem *mem, TgError *err);
 void dims_free(DimTable *t);
-/* number of a new variable; -1: out of memory */
+/* the number of a new variable; -1: out of memory */
 int dims_var(DimTable *t, const char *name, int64_t lo, int64_t hi, int64_t multiple);
 DimVar *dims_var_at(DimTable *t, int i); /* NULL: no such variable */
 void store_set_dims(UOpStore *st, DimTable *t);
 DimTable *store_dims(const UOpStore *st);
 TgMem *store_mem(const UOpStore *st);
 
-/* ---- arithmetic of sizes; DIM_BAD in, DIM_BAD out */
-int64_t dim_of_var(UOpStore *st, int var); /* the size that a variable is; a number where lo == hi */
-int64_t dim_unit(UOpStore *st, int var);   /* what its VAR node is: the variable over its multiple */
+/* ---- arithmetic of sizes; the result is DIM_BAD if an argument is */
+int64_t dim_of_var(UOpStore *st, int var); /* the variable as a size; a number if lo == hi */
+/* the value of its VAR node: the variable divided by its multiple */
+int64_t dim_unit(UOpStore *st, int var);
 int64_t dim_add(UOpStore *st, int64_t a, int64_t b);
 int64_t dim_sub(UOpStore *st, int64_t a, int64_t b);
 int64_t dim_mul(UOpStore *st, int64_t a, int64_t b);
-bool dim_div(UOpStore *st, int64_t a, int64_t b, int64_t *q); /* a = b * q exactly; false: not */
+/* sets *q so that a = b * q exactly; false: b does not divide a */
+bool dim_div(UOpStore *st, int64_t a, int64_t b, int64_t *q);
 int64_t dim_product(UOpStore *st, const Ints *shape);
 bool dim_known(UOpStore *st, int64_t d); /* a number, or a symbolic size of this store */
-/* a number that is not negative, or a symbolic size that nowhere is */
+/* a number that is not negative, or a symbolic size that is never negative */
 bool dim_valid(UOpStore *st, int64_t d);
-int64_t dim_max(UOpStore *st, int64_t d); /* bounds over all values of the variables; never too tight */
+/* bound over all values of the variables; may be loose, never too tight */
+int64_t dim_max(UOpStore *st, int64_t d);
 int64_t dim_min(UOpStore *st, int64_t d);
-/* with the variables as they are bound; the maximum where one is not */
+/* with the variables' bound values; the maximum if one is not bound */
 int64_t dim_now(UOpStore *st, int64_t d);
-/* one of its variables that has no value, or NULL */
+/* a variable of the size that is not bound, or NULL */
 const DimVar *dim_unbound(const UOpStore *st, int64_t d);
 const Ints *dims_max(UOpStore *st, const Ints *shape);
 bool dims_symbolic(const Ints *shape);
-bool dim_le(UOpStore *st, int64_t a, int64_t b); /* a <= b whatever the variables are; false: not known */
+/* a <= b for all values of the variables; false: not, or not known */
+bool dim_le(UOpStore *st, int64_t a, int64_t b);
 void dim_print(UOpStore *st, int64_t d, char *out, size_t n);
-/* The same size over variables of `to`: number(user, i) is what variable i of `from` is there. DIM_BAD: -1
- * was said, or out of memory. */
+/* The same size over variables of `to`. number(user, i) is the number there of variable i of `from`. Returns
+ * DIM_BAD if it was -1, or if out of memory. */
 int64_t dim_moved(UOpStore *to, UOpStore *from, int64_t d, int (*number)(void *user, int var), void *user);
-/* "2*v0*v1 - 3": over units, by number, as parse.c reads it; st NULL: the handle. */
+/* Writes "2*v0*v1 - 3": in units of the VAR nodes, with variables by number, as parse.c reads it. st NULL:
+ * writes the handle. */
 void dim_put(Str *out, UOpStore *st, int64_t d);
-/* "variable v0[1, 64]", a line for each variable up to the last that a size in the graph names, as parse.c reads
- * them. Nothing where no size is symbolic. False: out of memory. */
+/* Writes "variable v0[1, 64]", a line for each variable up to the last that a size in the graph uses, as
+ * parse.c reads them; nothing if no size is symbolic. Returns false if out of memory. */
 bool dims_put(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
-/* Whether the variable is in the graph, in a size or as a value. False: out of memory. */
+/* Sets *names: whether the graph uses the variable, in a size or as a value. Returns false if out of
+ * memory. */
 bool dims_name(UOpStore *st, TgMem *mem, UOp *root, int var, bool *names);
-/* The size as an index expression over VAR nodes, simplified: equal sizes are one node. */
+/* The size as an index expression over VAR nodes, simplified: equal sizes are the same node. */
 UOp *dim_uop(UOpStore *st, TgMem *mem, int64_t d);
 
 static inline int var_number(const UOp *var) { return var->nsrc ? (int)var->src[0]->arg.v.i : -1; }

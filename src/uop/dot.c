@@ -1,5 +1,5 @@
-/* dot.c: a graph for graphviz. In: roots. Out: one box per node, an arrow from each source; constants stand
- * in the boxes that use them. */
+/* dot.c: writes a graph for graphviz. In: roots. Out: a box per node and an arrow from each source. Constants
+ * are written inside the boxes that use them. */
 #include "uop/uop.h"
 
 static const char *colour(Ops op) {

@@ -1,6 +1,6 @@
 /* dtype.c: data types, conversions between them, and the exact meaning of every elementwise op on scalars.
- * The one place that says what an op computes: constant folding, bounds, INTERP and the rule checker all call
- * scalar_eval. */
+ * This is the only place that defines what an op computes: constant folding, bounds, INTERP and the rule
+ * checker all call scalar_eval. */
 #include "uop/uop.h"
 #include <math.h>
 #include <string.h>
@@ -31,9 +31,9 @@ int64_t dtype_max(DType d) {
   return INT64_MAX;
 }
 
-/* ---- floats of 8 and 16 bits. fp8e5m2, f16 and bf16 are small IEEE formats. fp8e4m3 (OCP's, "fn") gives the
- * place of infinity to numbers up to 448 and keeps one pattern for NaN: what would round past 448 has no
- * infinity to go to and becomes NaN, as in torch. */
+/* ---- floats of 8 and 16 bits. fp8e5m2, f16 and bf16 are small IEEE formats. fp8e4m3 (OCP's, "fn") uses the
+ * codes of infinity for numbers up to 448 and keeps one code for NaN. A value that would round past 448
+ * becomes NaN, because there is no infinity, as in torch. */
 typedef struct Narrow {
   uint8_t mant, exp;
   bool inf;
@@ -44,8 +44,8 @@ static const Narrow narrows[] = {[DT_FP8E4M3 - DT_FP8E4M3] = {3, 4, false},
                                  [DT_F16 - DT_FP8E4M3] = {10, 5, true},
                                  [DT_BF16 - DT_FP8E4M3] = {7, 8, true}};
 
-/* A NaN's fraction, its first bits in the first places: no conversion of the machine's, which would set the
- * quiet bit. */
+/* A NaN with this fraction, whose first bits are placed first. The machine's conversion is not used, because
+ * it would set the quiet bit. */
 static double nan_value(bool minus, uint64_t fraction, int mant) {
   uint64_t u = (uint64_t)minus << 63 | UINT64_C(0x7ff) << 52 | fraction << (52 - mant);
   double x;
@@ -70,11 +70,12 @@ uint16_t narrow_bits(DType d, double x) {
   if (a == 0) return sign;
   if (isinf(a)) return (uint16_t)(sign | (f->inf ? inf : nan));
   int e;
-  frexp(a, &e);                /* a = m * 2^e, 0.5 <= m < 1 */
-  bool sub = e - 1 < 1 - bias; /* below the normal numbers: the last place stays where theirs is */
-  /* whole units in the last place */
+  frexp(a, &e); /* a = m * 2^e, 0.5 <= m < 1 */
+  /* below the normal numbers: the last place has the value that it has in the smallest normal ones */
+  bool sub = e - 1 < 1 - bias;
+  /* in whole units of the last place */
   int64_t m = (int64_t)nearbyint(ldexp(a, mant - (sub ? 1 - bias : e - 1)));
-  /* a carry moves into the exponent */
+  /* a carry increases the exponent */
   bits = sub ? m : ((int64_t)(e - 1 + bias) << mant) + (m - (INT64_C(1) << mant));
   if (f->inf ? bits > inf : bits > nan) bits = f->inf ? inf : nan;
   return (uint16_t)(sign | bits);
@@ -112,8 +113,8 @@ Scalar scalar_round(DType d, Scalar v) {
   }
 }
 
-/* A 64-bit integer in f64, exact or, above 2^53, rounded to odd: what is then rounded to fewer bits is
- * rounded once. */
+/* A 64-bit integer as f64: exact, or, above 2^53, rounded to odd. Rounding the result to fewer bits then
+ * gives the same as a single rounding. */
 static double odd_f64(bool is_unsigned, int64_t v) {
   bool minus = !is_unsigned && v < 0;
   uint64_t u = minus ? 0 - (uint64_t)v : (uint64_t)v;
@@ -132,13 +133,13 @@ Scalar scalar_cast(DType to, DType from, Scalar v) {
     return (Scalar){.i = v.f <= lo ? dtype_min(to) : v.f >= hi ? dtype_max(to) : (int64_t)v.f};
   }
   if (!dtype_is_float(to)) return scalar_round(to, v);
-  /* one rounding */
+  /* these round only once */
   if (to == DT_F32) return (Scalar){.f = from == DT_U64 ? (float)(uint64_t)v.i : (float)v.i};
   if (dtype_is_narrow_float(to)) return scalar_round(to, (Scalar){.f = odd_f64(from == DT_U64, v.i)});
   return scalar_round(to, (Scalar){.f = from == DT_U64 ? (double)(uint64_t)v.i : (double)v.i});
 }
 
-/* A machine's conversion would set the quiet bit of a NaN, so those are taken apart by hand. */
+/* NaNs are converted by hand, because the machine's conversion would set their quiet bit. */
 Scalar scalar_load(DType d, const void *at) {
   Scalar v = {.i = 0};
   switch (d) {
@@ -209,7 +210,7 @@ void scalar_store(DType d, Scalar v, void *at) {
   }
 }
 
-/* Salmon et al. 2011: 20 rounds, the low word of each first */
+/* Salmon et al. 2011: 20 rounds; the low word comes first */
 static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   uint32_t ks[3] = {(uint32_t)key, (uint32_t)(key >> 32), 0}, x0 = (uint32_t)ctr, x1 = (uint32_t)(ctr >> 32);
@@ -228,7 +229,7 @@ static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {
   return (uint64_t)x1 << 32 | x0;
 }
 
-/* Wraps; a negative exponent gives 0, but 1 and -1 stay. */
+/* Wraps. A negative exponent gives 0, except for a base of 1 or -1. */
 static int64_t int_pow(int64_t a, int64_t b, bool u64) {
   if (b < 0 && !u64) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
   uint64_t r = 1, x = (uint64_t)a;
@@ -237,7 +238,7 @@ static int64_t int_pow(int64_t a, int64_t b, bool u64) {
   return (int64_t)r;
 }
 
-/* x * y + z rounded once; an f64 sum of the exact f32 product would round twice, hence fmaf. */
+/* x * y + z rounded once. An f64 sum of the exact f32 product would be rounded twice, so fmaf is used. */
 static double mulacc(DType d, double x, double y, double z) {
   return d == DT_F64 ? fma(x, y, z) : (double)fmaf((float)x, (float)y, (float)z);
 }
@@ -266,19 +267,19 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_FDIV: r = a / b; break;
   case OPS_MAX:
     r = a > b || isnan(a) ? a : b;
-    break; /* of equal zeros the second, as the renderers write it */
+    break; /* of two equal zeros the second, as renderers write it */
   case OPS_POW: r = pow(a, b); break;
   case OPS_MULACC: r = mulacc(d, a, b, s[2].f); break;
   default: return false;
   }
-  /* f32 through f64: +, -, *, / and sqrt round once (53 >= 2*24 + 2); narrow ones through f32 likewise (24 >=
-   * 2*11 + 2) */
+  /* f32 is computed in f64: +, -, *, / and sqrt are still rounded only once in effect, because 53 >= 2*24 +
+   * 2. Narrow floats are computed in f32 in the same way (24 >= 2*11 + 2). */
   *out = scalar_round(d, (Scalar){.f = dtype_is_narrow_float(d) ? (double)(float)r : r});
   return true;
 }
 
-/* In 64 bits, then rounded to d. Division by 0 and shifts by the width and more have values here, as ops.def
- * says. */
+/* Computes in 64 bits, then rounds to d. Division by 0, and shifts by the width or more, have the values that
+ * ops.def gives. */
 bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   if (op == OPS_WHERE) {
     *out = s[0].i ? s[1] : s[2];
@@ -349,7 +350,7 @@ bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   return true;
 }
 
-/* The least value: minus infinity, where the dtype has one */
+/* The least value of a float dtype: minus infinity, if the dtype has one. */
 static double least_float(DType d) {
   if (d != DT_FP8E4M3) return -INFINITY;
   const Narrow *f = &narrows[d - DT_FP8E4M3];

@@ -1,18 +1,19 @@
-/* in_place.c: memories that may be one. In: the list of a kernel. Out: for each memory that it only reads,
- * those that it stores to and that may lie in the same place, element upon element: no element is read when
- * it may have been stored to already.
+/* in_place.c: finds memories that may be the same. In: the list of a kernel. Out: for each memory that the
+ * kernel only reads, the memories that it stores to and that may be in the same place, element upon element,
+ * because no element is read after it may have been stored to.
  *
- * A place is c plus multiples of values, mostly of loops. Where a store comes before a load, in an earlier
- * iteration of a loop or in the same one, their places must differ: the difference is a sum of values with
- * bounds. If its largest multiple is more than all the rest can make up for, the difference is 0 only where
- * that value is. */
+ * A place is c plus multiples of values, mostly of loops. If a store comes before a load, in an earlier
+ * iteration of a loop or in the same one, their places must differ. Their difference is a sum of values with
+ * bounds. If its largest coefficient is more than all other terms together can cancel, the difference can be
+ * 0 only if that value is 0. */
 #include "uop/uop.h"
 #include <string.h>
 
 enum { MOST_DEEP = 24, MOST_VALUES = 24, MOST_STEPS = 200, MOST_PAIRS = 1 << 16 };
 
-/* The place of an access: c + by[i] * of[i], from first to last lane. begun: where its loops do in the
- * list. */
+/* The place of an access: c + by[i] * of[i], from the first to the last lane. at: its index in the list.
+ * loop: the loops around it, and begun: their indices in the list. known: false if the place has no such
+ * form. */
 typedef struct Access {
   int at, nloop, steps, n, lanes, begun[MOST_DEEP];
   bool known;
@@ -48,7 +49,7 @@ static bool place_add(Access *a, const UOp *u, int64_t by) {
   return !__builtin_add_overflow(a->by[i], by, &a->by[i]);
 }
 
-/* The next load, or store, of a memory of this number. */
+/* Moves to the next load or store (op) of the memory with this slot. Returns false at the end. */
 static bool access_next(const Linear *lin, Access *a, Ops op, int slot) {
   while (++a->at < lin->n) {
     const UOp *u = lin->at[a->at], *x = u->nsrc ? uop_base(u->src[0]) : u;
@@ -65,7 +66,7 @@ static bool access_next(const Linear *lin, Access *a, Ops op, int slot) {
   return false;
 }
 
-/* ---- a difference of two places */
+/* ---- the difference of two places: c + a sum of by[i] times a value in lo[i] .. hi[i] */
 typedef struct Difference {
   int n;
   int64_t by[2 * MOST_VALUES + 2], lo[2 * MOST_VALUES + 2], hi[2 * MOST_VALUES + 2], c;
@@ -104,7 +105,7 @@ static bool is_never_zero(Difference *d) {
   }
 }
 
-/* Whether a value is the same in both: it moves with none but the first n loops. */
+/* Whether a value is the same in both accesses: it depends on no loops except the first n. */
 static bool is_fixed(const Access *a, const UOp *u, int n) {
   uint64_t moves = u->ranges;
   for (int i = 0; i < n; i++)
@@ -112,8 +113,8 @@ static bool is_fixed(const Access *a, const UOp *u, int n) {
   return !moves && !(u->ranges >> 63) && !uop_has(u, INDEX);
 }
 
-/* Whether their places differ, where the first n loops are in the same iteration and the next one, unless
- * `same`, in an earlier iteration for the store. */
+/* Whether the places differ if the first n loops are in the same iteration, and, unless `same`, the next loop
+ * is in an earlier iteration for the store. */
 static bool are_apart(const Access *store, const Access *load, int n, bool same) {
   Difference d = {.c = load->c - store->c};
   const UOp *earlier = same ? NULL : load->loop[n];
@@ -133,7 +134,8 @@ static bool are_apart(const Access *store, const Access *load, int n, bool same)
   return is_never_zero(&d);
 }
 
-/* Vectors that are read and stored in the same iteration of all loops may be so lane by lane. */
+/* Whether the load may read an element after the store has written it. Vectors that are read and stored in
+ * the same iteration of all loops may be read and stored lane by lane. */
 static bool meet(const Access *store, const Access *load) {
   int common = 0;
   while (common < store->nloop && common < load->nloop && store->begun[common] == load->begun[common])
@@ -146,7 +148,8 @@ static bool meet(const Access *store, const Access *load) {
   return (!before || by_lanes) && !are_apart(store, load, common, true);
 }
 
-/* Memories of which all that is done is to load and to store; false: loops are too deep. */
+/* Finds the memories that are only read, and those that are stored to, with no other kind of use. Returns
+ * false if loops are nested too deep. */
 static bool memories_seen(const Linear *lin, uint64_t *read, uint64_t *stored, size_t *size) {
   uint64_t other = 0;
   int deep = 0;

@@ -1,12 +1,12 @@
-/* linear.c: index expressions, and the rules of symbolic.rules that are too big for a line. In: one node
- * whose sources are simplified. Out: a smaller or more canonical node, or NULL. Index expressions have one
- * normal form, a sum of constant * term sorted by structure, so that equal addresses are equal pointers and a
- * stride is read off by subtracting two of them. // and % by a constant act on that form. */
+/* linear.c: index expressions, and the rules of symbolic.rules that do not fit on a line. In: one node whose
+ * sources are simplified. Out: a smaller or more canonical node, or NULL. Index expressions have one normal
+ * form: a sum of constant * term, sorted by structure. Equal addresses are therefore equal pointers, and a
+ * stride is found by subtracting two of them. // and % by a constant work on that form. */
 #include "uop/rules.h"
 
 #define MAX_TERMS 24
 
-/* c + sum k * t */
+/* c + the sum of k * t */
 typedef struct LinForm {
   int n;
   int64_t c;
@@ -33,8 +33,8 @@ static bool lin_add(LinForm *f, UOp *t, int64_t k) {
   return true;
 }
 
-/* Adds scale * u to f, looking through + - * by constants. The depth is bounded: sources are already in
- * normal form. */
+/* Adds scale * u to f. It takes apart + - and * by constants. Its depth is bounded, because sources are
+ * already in normal form. Returns false on overflow or if f is full. */
 static bool lin_of(LinForm *f, UOp *u, int64_t scale, int depth) {
   int64_t k;
   if (is_const(u))
@@ -56,7 +56,7 @@ static bool lin_of(LinForm *f, UOp *u, int64_t scale, int depth) {
 
 static UOp *divmod_simple(UOpStore *st, UOp *u);
 
-/* Whether x // c is the quotient d and a number, *more. */
+/* Whether x // c is the quotient d plus a number, *more. */
 static bool is_quotient(UOpStore *st, const UOp *d, UOp *x, UOp *cu, int64_t *more) {
   LinForm q = {0};
   *more = 0;
@@ -68,9 +68,9 @@ static bool is_quotient(UOpStore *st, const UOp *d, UOp *x, UOp *cu, int64_t *mo
   return true;
 }
 
-/* (x // c) * (k c) + (x % c) * k = x * k: the two halves of a split axis meet again.
- * (x // c % b) * (k c) + (x % c) * k = (x % (b c)) * k: so do two of three.
- * Beside a number, x // c may be a quotient of another: ((x // a + 1) // c = (x + a) // (a c)). */
+/* (x // c) * (k c) + (x % c) * k = x * k: joins the two halves of a split axis. (x // c % b) * (k c) + (x %
+ * c) * k = (x % (b c)) * k: joins two parts of three. If a number is added, x // c may be written as a
+ * quotient of another expression: ((x // a + 1) // c = (x + a) // (a c)). */
 static bool lin_join_divmod(UOpStore *st, LinForm *f) {
   for (int i = 0; i < f->n; i++) {
     UOp *m = f->at[i].t;
@@ -120,7 +120,7 @@ static UOp *lin_build(UOpStore *st, LinForm *f) {
     if (t && f->at[i].k != 1) t->mark |= MARK_LINEAR;
     sum = sum ? uop_alu2(st, OPS_ADD, sum, t) : t;
     if (!sum) return NULL;
-    if (i) sum->mark |= MARK_LINEAR; /* of a sorted sum every beginning is one */
+    if (i) sum->mark |= MARK_LINEAR; /* every prefix of a sorted sum is in normal form */
   }
   if (!sum) return uop_index_const(st, f->c);
   if (f->c && (sum = uop_alu2(st, OPS_ADD, sum, uop_index_const(st, f->c)))) sum->mark |= MARK_LINEAR;
@@ -156,7 +156,7 @@ static int64_t gcd64(int64_t a, int64_t b) {
   return a;
 }
 
-/* x // c or x % c, where x is itself a quotient or a rest. */
+/* x // c or x % c, if x is itself a quotient or a remainder. NULL: there is no simpler form. */
 static UOp *divmod_nested(UOpStore *st, UOp *x, UOp *cu, bool div) {
   if ((x->op != OPS_FLOORDIV && x->op != OPS_FLOORMOD) || !is_const(x->src[1])) return NULL;
   int64_t a = x->src[1]->arg.v.i, c = cu->arg.v.i, ac;
@@ -177,7 +177,8 @@ static void term_add(LinForm *f, UOp *t, int64_t k) {
   }
 }
 
-/* f = c * q + r, coefficients modulo c, towards zero or to the nearest. */
+/* Splits f = c * q + r. The coefficients of r are those of f modulo c; a coefficient below c in magnitude
+ * stays. If `nearest`, each one is the remainder of least magnitude. */
 static void lin_split(const LinForm *f, int64_t c, bool nearest, LinForm *q, LinForm *r) {
   q->n = r->n = 0;
   q->c = fdiv(f->c, c);
@@ -196,8 +197,8 @@ static void lin_split(const LinForm *f, int64_t c, bool nearest, LinForm *q, Lin
   }
 }
 
-/* r = g*s + t with g | c, 0 <= t < g: r // c = s // (c/g), r % c = g * (s % (c/g)) + t. NULL: there is none.
- */
+/* r = g*s + t with g | c, 0 <= t < g: r // c = s // (c/g), r % c = g * (s % (c/g)) + t. NULL: there is no
+ * such g. */
 static UOp *divmod_common(UOpStore *st, const LinForm *r, int64_t c, bool div) {
   for (int i = 0; i < r->n; i++) {
     int64_t g = gcd64(r->at[i].k, c), lo, hi;
@@ -221,7 +222,7 @@ static UOp *divmod_common(UOpStore *st, const LinForm *r, int64_t c, bool div) {
   return NULL;
 }
 
-/* (y // a + k) // c = (y + k a) // (a c). NULL: f, which is divided, is no such sum. */
+/* (y // a + k) // c = (y + k a) // (a c). NULL: the dividend f is no such sum. */
 static UOp *divmod_of_quotient(UOpStore *st, const LinForm *f, int64_t c) {
   const UOp *t = f->n == 1 && f->at[0].k == 1 ? f->at[0].t : NULL;
   int64_t a = t && t->op == OPS_FLOORDIV && is_const(t->src[1]) ? t->src[1]->arg.v.i : 0, ac, ka;
@@ -234,8 +235,8 @@ static UOp *divmod_of_quotient(UOpStore *st, const LinForm *f, int64_t c) {
   return q && whole ? uop_alu2(st, OPS_ADD, q, uop_index_const(st, whole)) : q;
 }
 
-/* x // c and x % c for constant c > 0. Write x = c*q + r with r's coefficients not multiples of c; then x //
- * c = q + r // c and x % c = r % c. */
+/* x // c and x % c for a constant c > 0. Let x = c*q + r, where no coefficient of r is a multiple of c. Then
+ * x // c = q + r // c and x % c = r % c. */
 static UOp *divmod_simple(UOpStore *st, UOp *u) {
   UOp *x = u->src[0], *cu = u->src[1];
   bool div = u->op == OPS_FLOORDIV;
@@ -254,7 +255,7 @@ static UOp *divmod_simple(UOpStore *st, UOp *u) {
   f.n = 0;
   f.c = 0;
   if (!lin_of(&f, x, 1, 0)) return NULL;
-  /* if r stays between two multiples of c, that is the answer */
+  /* if r is always between the same two multiples of c, r // c is a constant */
   for (int nearest = 1; nearest >= 0; nearest--) {
     lin_split(&f, c, nearest, &q, &r);
     lin_bounds(&r, &lo, &hi);
@@ -273,13 +274,13 @@ static UOp *divmod_simple(UOpStore *st, UOp *u) {
 
 UOp *simplify_divmod(Rewrite *rw, UOp *u) { return divmod_simple(rw->st, u); }
 
-static bool is_term(const UOp *u) { /* lin_of does not look into it */
+static bool is_term(const UOp *u) { /* lin_of does not take it apart */
   return !is_const(u) && u->op != OPS_ADD && u->op != OPS_SUB && u->op != OPS_NEG &&
          !(u->op == OPS_MUL && (is_const(u->src[0]) || is_const(u->src[1])));
 }
 
-/* x + c and x * c, most of what is asked, without taking x apart. *normal: u is in normal form as it stands.
- */
+/* Handles x + c and x * c, the most frequent cases, without taking x apart. *normal: u is already in normal
+ * form. */
 static UOp *linear_quick(Rewrite *rw, UOp *u, bool *normal) {
   UOp *x = u->src[0], *c = u->nsrc > 1 ? u->src[1] : NULL;
   int64_t v;
@@ -308,7 +309,7 @@ UOp *simplify_linear(Rewrite *rw, UOp *u) {
   return lin_of(&f, u, 1, 0) && lin_join_divmod(rw->st, &f) ? lin_build(rw->st, &f) : NULL;
 }
 
-/* depth: how far below the index u stands */
+/* depth: how deep u is in the index */
 static bool is_multiple(const UOp *u, int64_t n, int depth) {
   enum { DEEPEST = 16, WIDEST = 62 };
 
@@ -342,7 +343,8 @@ bool uop_coefficient(UOp *e, const UOp *r, int64_t *k) {
   return true;
 }
 
-/* Moves the terms that are ranges out of f. False: another term has one of them in it. */
+/* Moves the terms that are ranges from f to `by`. Returns false if another term contains one of the
+ * ranges. */
 static bool ranges_out(LinForm *f, int n, UOp *const *r, int64_t *by) {
   uint64_t bits = 0;
   int rest = 0;
@@ -365,7 +367,7 @@ static bool ranges_out(LinForm *f, int n, UOp *const *r, int64_t *by) {
   return true;
 }
 
-/* Whether c + sum by[i] * r[i] is an int64 wherever the ranges stand. */
+/* Whether c + the sum of by[i] * r[i] fits an int64 for all values of the ranges. */
 static bool stays_small(const LinearIn *sum, int n, UOp *const *r) {
   int64_t most = sum->c < 0 ? ~sum->c : sum->c, add;
   for (int i = 0; i < n; i++) {
@@ -391,7 +393,8 @@ bool uop_linear_in(UOpStore *st, TgMem *mem, UOp *e, int n, UOp *const *r, Linea
   return !f.n || out->rest;
 }
 
-/* Bounds of the sum of those terms that g does not divide. False: not known, or there are none. */
+/* The bounds of the sum of the terms that g does not divide. Returns false if they are not known, or if there
+ * are no such terms. */
 static bool bounds_beside(const LinForm *f, int64_t g, int64_t *low, int64_t *high) {
   bool any = false;
   *low = *high = 0;
@@ -408,8 +411,8 @@ static bool bounds_beside(const LinForm *f, int64_t g, int64_t *low, int64_t *hi
   return any;
 }
 
-/* g*x + y < c is x < e where y, small beside g, never decides: x <= (c - 1 - y) // g, the same for every y.
- */
+/* Simplifies g*x + y < c to x < e if y is too small to decide the comparison: x <= (c - 1 - y) // g gives the
+ * same bound for every y. */
 static bool drop_small_terms(LinForm *f, int64_t *c) {
   for (int i = 0; i < f->n; i++) {
     int64_t g = f->at[i].k, low, high, most, least;
@@ -430,7 +433,8 @@ static bool drop_small_terms(LinForm *f, int64_t *c) {
   return false;
 }
 
-/* a < b on index: everything on the left, a constant on the right, divided by the common factor. */
+/* a < b on index: moves all terms to the left and the constant to the right, and divides by the common
+ * factor. */
 UOp *simplify_less(Rewrite *rw, UOp *u) {
   UOpStore *st = rw->st;
   LinForm f, b;
@@ -457,7 +461,17 @@ UOp *simplify_less(Rewrite *rw, UOp *u) {
   return r == u ? NULL : r;
 }
 
-UOp *store_drop_const(Rewrite *rw, UOp *u) { /* a constant in the list of loops is a loop of one step */
+/* A cast to index of a sum, difference or product of data. An index never wraps. If by its bounds the data does
+ * not wrap either, the operands are cast and the result is computed as an index, because gates and strides are
+ * known of a linear form only. */
+UOp *cast_parts(Rewrite *rw, UOp *u) {
+  UOp *of = u->src[0];
+  UOp *r = uop_alu2(rw->st, (Ops)of->op, uop_cast(rw->st, of->src[0], DT_INDEX),
+                    uop_cast(rw->st, of->src[1], DT_INDEX));
+  return r && fits(r, of->dtype) ? r : NULL;
+}
+
+UOp *store_drop_const(Rewrite *rw, UOp *u) { /* a constant in the list of loops is a loop of one iteration */
   UOp *src[64];
   int n = 0;
   if (u->nsrc > 64) return NULL;
@@ -470,14 +484,17 @@ UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
   UOp *src[64];
   int n = 0;
   if (u->nsrc > 64) return NULL;
-  for (int i = 0; i < u->nsrc; i++) /* a constant index is a loop of one step; other constants are values */
+  /* a constant index is a loop of one iteration; any other constant is a value */
+  for (int i = 0; i < u->nsrc; i++)
     if (i == 0 || !is_const(u->src[i]) || u->src[i]->dtype != DT_INDEX) src[n++] = u->src[i];
-  if (n == u->nsrc) { /* a reduction of a reduction by the same op is one */
+  if (n == u->nsrc) { /* a reduction of a reduction by the same op becomes one reduction */
     UOp *x = u->src[0];
     if (x->op != OPS_REDUCE || x->arg.reduce.op != u->arg.reduce.op || u->nsrc + x->nsrc > 64 ||
         u->src[1]->op != OPS_RANGE || x->src[1]->op != OPS_RANGE)
       return NULL;
-    uint64_t own = 0; /* one that does not change in these loops stands before them, maybe for others too */
+    /* if the inner one does not depend on these loops it is computed before them, perhaps for other users,
+     * too */
+    uint64_t own = 0;
     for (int i = 1; i < u->nsrc; i++)
       own |= u->src[i]->ranges;
     if (!(x->ranges & own)) return NULL;
@@ -492,8 +509,8 @@ UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
   return n == 1 ? src[0] : uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
 }
 
-/* ---- bounds where a gate holds. A clause bounds a sum of terms, and every multiple of it that stands in
- * another sum. No node is made. */
+/* ---- bounds under the condition that a gate holds. A clause bounds a sum of terms, and every multiple of
+ * that sum inside another sum. No node is made. */
 typedef struct Clause {
   LinForm f;      /* f.c = 0 */
   int64_t lo, hi; /* lo <= f <= hi */
@@ -512,8 +529,8 @@ static bool same_terms(const LinForm *a, const LinForm *b) {
   return same;
 }
 
-/* `a < b` (or, if !holds, a >= b) as a clause, joined with an equal sum already there. A clause left out only
- * weakens what is known. */
+/* Adds `a < b` (if !holds: a >= b) as a clause, or tightens an existing clause with the same sum. Leaving a
+ * clause out only weakens the result. Returns the new number of clauses. */
 static int clause_add(Clause *all, int n, const UOp *less, bool holds) {
   LinForm f, b;
   f.n = b.n = 0;
@@ -539,7 +556,7 @@ static int clause_add(Clause *all, int n, const UOp *less, bool holds) {
   return n;
 }
 
-/* f = m * g + rest: takes m * g out of f. 0: it does not stand there. */
+/* Writes f = m * g + rest, and removes m * g from f. Returns m; 0: f does not contain g. */
 static int64_t lin_take(LinForm *f, const LinForm *g) {
   int64_t m = 0;
   for (int i = 0; i < g->n; i++) {
@@ -578,7 +595,7 @@ static int clauses_of(UOp *gate, Clause *all) {
       todo[nt++] = g->src[0];
       todo[nt++] = g->src[1];
     } else if (g->op == OPS_CMPLT && g->src[0]->dtype == DT_INDEX)
-      nc = clause_add(all, nc, g, true); /* data wraps, or is no integer */
+      nc = clause_add(all, nc, g, true); /* only on index, because data wraps or is not an integer */
     else if (g->op == OPS_CMPNE && g->src[0]->op == OPS_CMPLT && g->src[0]->src[0]->dtype == DT_INDEX &&
              is_const_int(g->src[1], 1))
       nc = clause_add(all, nc, g->src[0], false);
@@ -586,8 +603,8 @@ static int clauses_of(UOp *gate, Clause *all) {
   return nc;
 }
 
-/* The gate is a conjunction of clauses: each multiple of one that stands in the offset is taken out of it,
- * for the clause's bounds instead of those of its terms. */
+/* The gate is a conjunction of clauses. Each multiple of a clause's sum is removed from the offset and
+ * contributes the clause's bounds instead of the bounds of its terms. */
 bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   if (offset->vmin >= 0 && offset->vmax < n) return true;
   LinForm f;
@@ -597,7 +614,8 @@ bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   Clause all[MAX_CLAUSES];
   int nc = clauses_of(gate, all);
   __int128 lo = 0, hi = 0;
-  for (int terms = MAX_TERMS; terms > 0; terms--) /* long sums first: a part of one may be bounded too */
+  /* long sums first, because a part of a long sum may be bounded, too */
+  for (int terms = MAX_TERMS; terms > 0; terms--)
     for (int i = 0; i < nc; i++) {
       if (all[i].f.n != terms || all[i].lo == INT64_MIN || all[i].hi == INT64_MAX) continue;
       if (all[i].lo > all[i].hi) return true; /* the gate never holds */
@@ -611,8 +629,9 @@ bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   return rlo != INT64_MIN && rhi != INT64_MAX && lo + rlo >= 0 && hi + rhi < n;
 }
 
-/* The sum that a clause bounds is replaced by a variable with these bounds, e is simplified, and the sum put
- * back: a quotient or a remainder that the bounds decide is then gone. */
+/* e, simplified by one clause. The sum that the clause bounds is replaced by a variable with the clause's
+ * bounds, e is simplified, and the sum is put back. Quotients and remainders that the bounds decide are then
+ * gone. */
 static UOp *given_clause(UOpStore *st, TgMem *mem, UOp *e, const Clause *c) {
   LinForm f = c->f;
   int64_t lo, hi;

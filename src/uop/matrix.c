@@ -1,9 +1,9 @@
-/* matrix.c: the table of matrix units. In: matrix.h's list. Out: where each thread's elements stand, and what
- * comes of them.
+/* matrix.c: the table of matrix units. In: matrix.h's list. Out: where each thread's elements are, and what
+ * the unit computes.
  *
- * CUDA: in words of 32 bits, thread 4 * g + t of a warp has, with p elements in a word, of a: rows g and g +
- * 8, columns t * p .. and, in the second half of k, 4 * p further on; of b: the same rows of k, column g; of
- * c: rows g and g + 8, columns 2 * t and 2 * t + 1. */
+ * CUDA: elements are in words of 32 bits, with p elements per word. Thread 4 * g + t of a warp has, of a:
+ * rows g and g + 8, columns t * p .. and, in the second half of k, 4 * p columns further; of b: the same rows
+ * of k, column g; of c: rows g and g + 8, columns 2 * t and 2 * t + 1. */
 #include "uop/matrix.h"
 #include <math.h>
 #include <string.h>
@@ -12,10 +12,10 @@ enum { HALF = 1, FULL = 2 };
 
 enum { COLUMNS_OF_WORDS = 4 };
 
-/* What the units of a core multiply in a cycle: bytes along k of so many results, 1,024 products of 16 bits. */
+/* The bytes along k that the units of a core multiply per cycle: 1,024 products of 16 bits. */
 enum { CUDA_BYTES = 2048 };
 
-/* The bits of an element's number within a word step along k. */
+/* The bits of an element's number within a word, which step along k. */
 #define ALONG_1(row, column)
 #define ALONG_2(row, column)     {row, column},
 #define ALONG_4(row, column)     {row, column}, {2 * (row), 2 * (column)},
@@ -60,7 +60,7 @@ enum { CUDA_BYTES = 2048 };
                 .thread = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}},                                          \
                 .element = {{0, 1}, {8, 0}}}}},
 
-/* The four warps multiply 2,048 times in a cycle, so each has a cycle for its part of the step. */
+/* The four warps together make 2,048 products per cycle, so a step takes each warp one cycle. */
 #define GROUP(name_, since_, in, a_, b_)                                                                     \
   {.name = #name_,                                                                                           \
    .maker = MATRIX_CUDA,                                                                                     \
@@ -81,7 +81,7 @@ enum { CUDA_BYTES = 2048 };
                 .thread = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}, {16, 0}, {32, 0}},                        \
                 .element = {{0, 1}, {8, 0}}}}},
 
-/* Bits 1, 2 and 4 of a thread's number are its row, bits 0 and 3 its pair of columns, in each operand. */
+/* In each operand, bits 1, 2 and 4 of a thread's number give its row, bits 0 and 3 its pair of columns. */
 #define SQUARE(dtype_)                                                                                       \
   {                                                                                                          \
     .dtype = DT_##dtype_, .rows = 8, .columns = 8, .elements = 2, .together = 2,                             \
@@ -116,7 +116,7 @@ enum { CUDA_BYTES = 2048 };
    .blocks = {.most = {32, 32}, .few = {16, 16}, .thin = {64, 64}},                                          \
    .cycles = 32},
 
-/* A block is a few tiles of registers: what is made of it is stored while the next one is computed. */
+/* A block is a few tiles of registers, so that its results are stored while the next block is computed. */
 #define DOT(name_, since_, a, b, out, word, cycles_, wait_, flipped_)                                        \
   {.name = #name_,                                                                                           \
    .maker = MATRIX_DOT,                                                                                      \
@@ -133,7 +133,8 @@ enum { CUDA_BYTES = 2048 };
 
 const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, GROUP, SIMD, TILE, DOT)};
 
-/* Blocks that divide a side leave no rest, which would be a nest of its own. */
+/* Rows of a block. A length that divides the side is preferred, because it leaves no tail, which would be a
+ * nest of its own. */
 static int64_t side(int64_t size, int64_t unit, int64_t most) {
   int64_t least = (size + most - 1) / most, each = (size + least - 1) / least;
   for (int64_t n = least; size / n >= most * 3 / 4; n++)
@@ -192,7 +193,7 @@ uint32_t matrix_rows(MatrixMaker maker, int age) {
   return rows;
 }
 
-/* Ten bits of mantissa are left: what is cut off is 13 bits. NaN stays NaN. */
+/* x rounded to ten bits of mantissa: 13 bits are cut off. NaN stays NaN. */
 static double narrowed(double x) {
   enum { CUT = 13 };
 

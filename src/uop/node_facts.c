@@ -1,8 +1,11 @@
-/* node_facts.c: what a node knows. In: a node with its sources. Out: its shape or its bounds, the ops and the
- * ranges below it, its devices, whether it is a view. They are computed once, when the node is made, from the
- * facts of its sources alone, so that making a node takes no longer for what is below. */
+/* node_facts.c: the facts that a node stores. In: a node with its sources. Out: its shape or its bounds, the
+ * ops and the ranges below it, its devices, and whether it is a view. They are computed once, when the node
+ * is made, from the facts of its sources only, so that the cost of making a node does not depend on the size
+ * of the graph below it. */
 #include "uop/dims.h"
+#include "uop/float_bounds.h"
 #include "uop/uop_private.h"
+#include <math.h>
 
 /* ---- bounds */
 static bool add_ok(int64_t a, int64_t b, int64_t *r) {
@@ -34,7 +37,7 @@ static void bounds_mul(const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
     *lo = 0;
 }
 
-/* Toward zero (c) or toward minus infinity. */
+/* Rounds toward zero (c) or toward minus infinity. */
 static void bounds_div(const UOp *a, const UOp *b, bool c, int64_t *lo, int64_t *hi) {
   if (b->vmin > 0 && a->vmin != INT64_MIN && a->vmax != INT64_MAX) {
     int64_t v[4] = {c ? a->vmin / b->vmin : floordiv(a->vmin, b->vmin),
@@ -46,7 +49,7 @@ static void bounds_div(const UOp *a, const UOp *b, bool c, int64_t *lo, int64_t 
     *lo = 0;
 }
 
-/* The sign is that of the divisor, or (c) that of a. */
+/* The result has the sign of the divisor, or of a (c). */
 static void bounds_mod(const UOp *a, const UOp *b, bool c, int64_t *lo, int64_t *hi) {
   if (b->vmin <= 0) return;
   if (c) {
@@ -94,7 +97,7 @@ static void bounds_bits(const UOp *u, const UOp *a, const UOp *b, int64_t *lo, i
     *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
 }
 
-/* *lo and *hi stay where nothing is known. */
+/* Leaves *lo and *hi unchanged if nothing is known. */
 static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
   int64_t v;
   switch (u->op) {
@@ -129,7 +132,7 @@ static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo,
   case OPS_AND:
   case OPS_OR:
   case OPS_SHR: bounds_bits(u, a, b, lo, hi); break;
-  case OPS_XOR: /* no bit above those of the larger one */
+  case OPS_XOR: /* the result has no bit above the highest bit of the larger operand */
     if (a->vmin >= 0 && b->vmin >= 0 && u->dtype == DT_INDEX) {
       *lo = 0;
       *hi = TG_MAX(a->vmax, b->vmax);
@@ -141,8 +144,17 @@ static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo,
   }
 }
 
-/* Bounds are proved facts: what may wrap in its dtype has the dtype's own bounds. u64 is treated as unknown
- * above INT64_MAX. */
+/* Bounds of a float that is cast to an integer: a cast truncates towards 0, saturates at the ends of the dtype
+ * and makes 0 of NaN. */
+static void bounds_of_float(const UOp *x, DType to, int64_t *lo, int64_t *hi) {
+  if (to == DT_BOOL) return; /* true if the float is not 0 */
+  Bounds b = bounds_of(x);
+  if (b.lo > (double)*lo) *lo = (int64_t)fmin(b.lo, 0);
+  if (b.hi < (double)*hi) *hi = (int64_t)fmax(b.hi, 0);
+}
+
+/* Bounds are proven. A value that may wrap in its dtype has the dtype's own bounds. A u64 above INT64_MAX is
+ * treated as unknown. */
 static void set_bounds(UOp *u) {
   DType d = (DType)u->dtype;
   if (dtype_is_float(d) || d == DT_VOID || d == DT_U64) {
@@ -159,7 +171,8 @@ static void set_bounds(UOp *u) {
   case OPS_SPECIAL:
     blo = 0;
     bhi = a->vmax == INT64_MAX ? INT64_MAX : TG_MAX(a->vmax, 1) - 1;
-    /* A loop that may not run is no constant: what is read in it would not move with it, and be read before. */
+    /* A loop that may not run must not look like a constant, because reads inside it would then not depend on
+     * it and would be moved before it. */
     if (u->op == OPS_RANGE && a->vmin < 1 && a->vmax == 1) bhi = 1;
     break;
   case OPS_VAR:
@@ -174,7 +187,9 @@ static void set_bounds(UOp *u) {
     break;
   }
   case OPS_CAST:
-    if (!dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) {
+    if (dtype_is_float((DType)a->dtype))
+      bounds_of_float(a, d, &blo, &bhi);
+    else if (a->dtype != DT_U64) {
       blo = a->vmin;
       bhi = a->vmax;
     }
@@ -227,7 +242,7 @@ static void set_bounds(UOp *u) {
 }
 
 /* ---- shapes */
-/* s with another size of one axis. */
+/* s with a different size of one axis. */
 static bool with_size(UOpStore *st, const Ints *s, int64_t axis, int64_t size, const Ints **out) {
   int64_t d[16];
   for (int i = 0; i < s->n; i++)
@@ -235,7 +250,7 @@ static bool with_size(UOpStore *st, const Ints *s, int64_t axis, int64_t size, c
   return (*out = ints_get(st, s->n, d)) != NULL;
 }
 
-/* Of part i of an exchange, or of a SHARD: all of it, or what lies between two bounds. */
+/* The shape of part i of an exchange, or of a SHARD: the whole shape, or the part between two bounds. */
 static bool part_shape(UOpStore *st, const UOp *exchange, int64_t i, const Ints **out) {
   const Ints *cut = exchange->op == OPS_ALLTOALL        ? exchange->arg.ints
                     : exchange->op == OPS_REDUCESCATTER ? exchange->arg.reduce.axes
@@ -248,7 +263,7 @@ static bool part_shape(UOpStore *st, const UOp *exchange, int64_t i, const Ints 
   return !cut || with_size(st, exchange->shape, cut->v[0], cut->v[2 + i] - cut->v[1 + i], out);
 }
 
-/* *out NULL: u has no shape, as in a kernel. False: out of memory. */
+/* Sets *out to the shape of u, or to NULL if u has none, as in a kernel. Returns false if out of memory. */
 static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   const Ints *s = u->nsrc && u->src[0]->is_tensor ? u->src[0]->shape : NULL, *p = u->arg.ints;
   int64_t d[16];
@@ -286,9 +301,9 @@ static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   }
 }
 
-/* A step over an axis that it does not divide: PAD behind the axis, RESHAPE of it to (.., iterations, step,
- * ..), SHRINK to one place of each step. Whether nothing of the padding is seen, so that every element is one
- * of memory. */
+/* Whether no padding is visible in a strided view whose step does not divide the axis, so that every element
+ * is one of memory. Such a view is a PAD at the end of the axis, a RESHAPE of it to (.., iterations, step,
+ * ..), and a SHRINK to one element of each step. */
 static bool padding_hidden(const UOp *shrink) {
   const UOp *split = shrink->src[0], *pad = split->src[0];
   const int64_t *lohi = pad->arg.ints->v, *seen = shrink->arg.ints->v;
@@ -328,7 +343,7 @@ bool store_set_device(UOpStore *st, int64_t uid, int device) {
   return true;
 }
 
-/* A bit for each device whose number is in the list. */
+/* A set with the bit of each device in the list. */
 static uint64_t devices_listed(const int64_t *device, int64_t n) {
   uint64_t all = 0;
   for (int64_t i = 0; i < n; i++)
@@ -336,7 +351,8 @@ static uint64_t devices_listed(const int64_t *device, int64_t n) {
   return all;
 }
 
-/* An AFTER is on the device of its memory: what is stored there comes from it, too. */
+/* The devices of u. An AFTER is on the device of its memory, because the stored data comes from there,
+ * too. */
 static uint64_t devices_of(const UOpStore *st, const UOp *u) {
   uint64_t all = 0;
   if (u->op == OPS_BUFFER) {
@@ -353,7 +369,7 @@ static uint64_t devices_of(const UOpStore *st, const UOp *u) {
 }
 
 /* ---- all */
-/* The shape of a node of a tensor graph, and whether a size in it is symbolic. */
+/* Sets the shape of a node of a tensor graph, and whether one of its sizes is symbolic. */
 static bool tensor_facts(UOpStore *st, UOp *u) {
   const Ints *shape, *list = uop_list(u);
   if (!shape_of(st, u, &shape)) return false;
@@ -393,7 +409,7 @@ bool facts_set(UOpStore *st, UOp *u) {
   if (u->op == OPS_REDUCE)
     for (int i = 1; i < u->nsrc; i++)
       if (u->src[i]->op == OPS_RANGE) u->ranges &= ~closed_bit(u->src[i]);
-  /* the loops that filled it are over */
+  /* the loops that filled the memory have ended */
   if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) || u->op == OPS_BARRIER)
     for (int i = 0; i < u->nsrc; i++)
       for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++)

@@ -1,5 +1,5 @@
-/* nodes.c: builders of tensor-graph nodes. In: sources, and what is done to them. Out: a node. Callers have
- * checked shapes; here trivial operations vanish and NULL passes through. */
+/* nodes.c: builders of tensor-graph nodes. In: sources and an operation. Out: a node. Callers have checked
+ * the shapes. Trivial operations return their source, and NULL gives NULL. */
 #include "uop/nodes.h"
 
 Scalar scalar_number(DType d, double v) {
@@ -15,7 +15,8 @@ UOp *u_reshape(UOpStore *st, UOp *u, int n, const int64_t *d) {
   const Ints *s = ints_get(st, n, d);
   if (!s) return NULL;
   if (u->is_tensor && u->shape == s) return u;
-  return move(st, OPS_RESHAPE, u, s); /* kept even on a reshape: src0 may be asked a gradient of */
+  /* a RESHAPE of a RESHAPE is kept, because a gradient of its source may be requested */
+  return move(st, OPS_RESHAPE, u, s);
 }
 
 UOp *u_permute(UOpStore *st, UOp *u, const int64_t *order) {

@@ -1,7 +1,8 @@
-/* parse.c: text -> nodes. In: what print.c writes, or a person. Out: the same graph, or the line, the column
- * and what was expected. Recursive descent over one line; the depth of nesting is bounded, so no input
- * exhausts the stack. A node that could not be made safely (sources that are missing, axes that do not exist)
- * is an error here; whether the graph means something is asked of spec.c. */
+/* parse.c: turns text into nodes. In: text written by print.c or by a person. Out: the same graph, or an
+ * error with the line, the column and what was expected. The parser is a recursive descent over one line. The
+ * depth of nesting is bounded, so no input exhausts the stack. A node that could not be made safely (its
+ * sources are missing, its axes do not exist) is an error here. Whether the graph makes sense is checked by
+ * spec.c. */
 #include "uop/dims.h"
 #include "uop/spec.h"
 #include "uop/matrix.h"
@@ -27,7 +28,7 @@ typedef struct Lit {
   double f;
 } Lit;
 
-/* A value: a node, or a literal whose dtype its neighbour decides. */
+/* A value: a node, or a literal whose dtype depends on the other operand. */
 typedef struct Val {
   UOp *u;
   Lit lit;
@@ -98,7 +99,8 @@ static bool accept(Parser *p, const char *s) {
   return true;
 }
 
-static bool expected(Parser *p, const char *what) { /* at the present place; what is there is quoted */
+/* Reports an error at the current position and quotes the text there. */
+static bool expected(Parser *p, const char *what) {
   blanks(p);
   size_t n = 0;
   while (p->at + n < p->end && n < 16 && p->at[n] > ' ' && p->at[n] < 127)
@@ -115,7 +117,7 @@ static bool expect(Parser *p, const char *s) {
   return expected(p, quoted);
 }
 
-static size_t word(Parser *p) { /* length of the word here */
+static size_t word(Parser *p) { /* the length of the word at the current position */
   blanks(p);
   size_t n = 0;
   if (p->at < p->end && is_letter(*p->at))
@@ -144,7 +146,7 @@ static size_t hex_number(const char *s, size_t n, bool *whole, int64_t *i, doubl
     }
     int d = hex_digit((unsigned char)s[k]);
     if (d < 0) break;
-    if (m >> 60) return 0; /* more than 64 bits */
+    if (m >> 60) return 0; /* it does not fit into 64 bits */
     m = m << 4 | (uint64_t)d;
     digits++;
     exp -= point ? 4 : 0;
@@ -163,13 +165,13 @@ static size_t hex_number(const char *s, size_t n, bool *whole, int64_t *i, doubl
     k = q;
     *whole = false;
   }
-  if (!*whole && m >> 53) return 0; /* rounded twice otherwise */
+  if (!*whole && m >> 53) return 0; /* it would be rounded twice */
   *i = (int64_t)m;
   *f = ldexp((double)m, exp);
   return k;
 }
 
-/* inf or nan, perhaps with its bits, at s[k]. The end of it; 0: it is neither. */
+/* Reads inf or nan, perhaps with the bits of the NaN, at s[k]. Returns where it ends; 0: neither is there. */
 static size_t not_finite(const char *s, size_t n, size_t k, bool negative, double *f) {
   if (n - k >= 3 && !memcmp(s + k, "inf", 3)) {
     *f = negative ? -INFINITY : INFINITY;
@@ -180,8 +182,8 @@ static size_t not_finite(const char *s, size_t n, size_t k, bool negative, doubl
   k += 3;
   if (n - k > 3 && !memcmp(s + k, "(0x", 3)) {
     int64_t i = 0;
-    bool whole =
-        false; /* of no digits it stays so; what else is no number has a digit where the ) is asked for */
+    /* stays false if there are no digits; anything that is not a number fails where ) is expected */
+    bool whole = false;
     size_t r = hex_number(s + k + 3, n - k - 3, &whole, &i, f);
     if (!whole || k + 3 + r >= n || s[k + 3 + r] != ')') return 0;
     bits = (uint64_t)i;
@@ -191,8 +193,8 @@ static size_t not_finite(const char *s, size_t n, size_t k, bool negative, doubl
   return *f == *f ? 0 : k;
 }
 
-/* The exponent behind an e at s[k], if there is one: the end of it, and *exp moved by it. 0: no number
- * follows. */
+/* Reads an exponent, an e and a number, at s[k] if there is one, and adds it to *exp. Returns where it ends;
+ * 0: no number follows the e. */
 static size_t exponent(const char *s, size_t n, size_t k, int *exp, bool *whole) {
   if (k >= n || (s[k] != 'e' && s[k] != 'E')) return k;
   k++;
@@ -207,8 +209,8 @@ static size_t exponent(const char *s, size_t n, size_t k, int *exp, bool *whole)
   return k;
 }
 
-/* Digits, a point, an exponent, from s[k] on. The digits go to strtod without their point, which would be the
- * locale's. */
+/* Reads digits, a point and an exponent from s[k] on. The digits are passed to strtod without the point,
+ * because strtod expects the locale's. */
 static size_t decimal(const char *s, size_t n, size_t k, bool *whole, int64_t *i, double *f) {
   char b[80];
   size_t nb = 0;
@@ -223,13 +225,13 @@ static size_t decimal(const char *s, size_t n, size_t k, bool *whole, int64_t *i
     uint64_t d = (uint64_t)(s[k] - '0');
     over |= __builtin_mul_overflow(m, 10, &m);
     over |= __builtin_add_overflow(m, d, &m);
-    if (nb == 48) return 0; /* longer than any number that means something */
+    if (nb == 48) return 0; /* longer than any meaningful number */
     b[nb++] = s[k];
     exp -= point;
   }
   *whole = !point;
   if (!(k = exponent(s, n, k, &exp, whole))) return 0;
-  if (over) *whole = false; /* still a number, but of a float */
+  if (over) *whole = false; /* still a number, but only as a float */
   snprintf(b + nb, sizeof b - nb, "e%d", exp);
   *f = strtod(b, NULL);
   *i = (int64_t)m;
@@ -260,7 +262,7 @@ static bool literal(Parser *p, Lit *l) {
   return true;
 }
 
-/* The literal as a value of d: exact for integers, rounded for floats. */
+/* The literal as a value of d: integers must fit exactly, floats are rounded. */
 static UOp *literal_node(Parser *p, const char *at, const Lit *l, DType d, int lanes) {
   Scalar v = {.f = l->f};
   if (!dtype_is_float(d)) {
@@ -290,7 +292,7 @@ static bool whole_number(Parser *p, int64_t *out) {
   return true;
 }
 
-/* A number, or a product over variables by number: 3*v0*v1. */
+/* Reads a number, or a product over variables by number: 3*v0*v1. */
 static bool size_term(Parser *p, int64_t *out) {
   int64_t var;
   if (peek(p) != 'v') {
@@ -347,7 +349,8 @@ static int find_op(const char *s, size_t n) {
   return -1;
 }
 
-static size_t type_here(Parser *p, DType *d, int *lanes) { /* f32, f32x4; length, 0: no type here */
+/* Reads f32 or f32x4. Returns the length of the word; 0: there is no type here. */
+static size_t type_here(Parser *p, DType *d, int *lanes) {
   size_t n = word(p);
   for (int i = 0; i < DT_COUNT; i++) {
     const char *name = dtype_name((DType)i);
@@ -401,7 +404,7 @@ static bool reduce_op(Parser *p, int64_t *op) {
   return true;
 }
 
-/* `, of 3`: a part of loop 3; `, blocks of 3`; or a word */
+/* Reads the origin of a loop: `, of 3`: a part of loop 3; `, blocks of 3`; or a word. */
 static bool range_origin(Parser *p, Arg *arg) {
   static const struct {
     const char *word;
@@ -442,7 +445,7 @@ static bool axis_type(Parser *p, int32_t *type) {
   return true;
 }
 
-/* ", old" and ", once", each once at most. */
+/* Reads ", old" and ", once", each at most once. */
 static bool scatter_how(Parser *p, int64_t *how) {
   while (accept(p, ",")) {
     int64_t bit = accept_word(p, "old") ? SCATTER_OLD : accept_word(p, "once") ? SCATTER_ONCE : 0;
@@ -452,7 +455,7 @@ static bool scatter_how(Parser *p, int64_t *how) {
   return true;
 }
 
-/* The arg of an op, as print.c writes it. A type may stand before it: then `first` is false. */
+/* Reads the arg of an op, as print.c writes it. first: no type was written before it. */
 static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
   ArgForm form = op_arg(op);
   if (form == ARG_NONE) return !first || expected(p, "a type");
@@ -480,7 +483,7 @@ static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
   return true;
 }
 
-/* What stands in the brackets after an op: its type if written, then its arg. */
+/* Reads the brackets after an op: its type, if it is written, then its arg. */
 static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *value) {
   if (!accept(p, "[")) {
     ArgForm form = op_arg(op);
@@ -498,7 +501,8 @@ static UOp *settle(Parser *p, const char *at, const Val *v) {
   return v->u ? v->u : literal_node(p, at, &v->lit, DT_INDEX, 1);
 }
 
-static bool listed(Parser *p, UOp *u) { /* a node of a program stands in its list, once; constants do not */
+/* Puts a node into the program's list, once. Constants are not listed. */
+static bool listed(Parser *p, UOp *u) {
   if (!p->t->program.n || is_const(u)) return true;
   if (map_get_ptr(&p->t->listed, u)) return true;
   return (map_put_ptr(&p->t->listed, (uintptr_t)u, u) && vec_push(p->t->mem, &p->t->list, u)) ||
@@ -522,8 +526,8 @@ static UOp *make(Parser *p, const char *at, Ops op, DType d, int lanes, int n, U
   return u;
 }
 
-/* What is not written follows from the sources: the dtype, the lanes. */
-static UOp *call(Parser *p, Ops op, const char *at) { /* after the op's name */
+/* Reads a call after the op's name. A dtype or lanes that are not written follow from the sources. */
+static UOp *call(Parser *p, Ops op, const char *at) {
   DType d = DT_COUNT, dd;
   int lanes = 0, dl;
   Arg arg = ARG0;
@@ -570,7 +574,7 @@ static const struct {
 #undef INFIX
 };
 
-/* A number without a dtype is an index; with a colon and a dtype behind it a value of that. */
+/* A number without a dtype is an index. A colon and a dtype after it make it a value of that dtype. */
 static bool primary(Parser *p, Val *out) {
   int c = peek(p);
   const char *at = p->at;
@@ -630,7 +634,7 @@ static bool value_of(Parser *p, int level, Val *out) {
       blanks(p);
       const char *right = p->at;
       if (!value_of(p, level + 1, &r)) return false;
-      const UOp *like = out->u ? out->u : r.u; /* a literal has the type of the other side */
+      const UOp *like = out->u ? out->u : r.u; /* a literal gets the dtype of the other side */
       DType d = like ? (DType)like->dtype : DT_INDEX;
       if (like && like->lanes > 1 && (!out->u || !r.u)) return fail(p, at, "expected a vector on both sides");
       UOp *src[2] = {out->u ? out->u : literal_node(p, left, &out->lit, d, 1),
@@ -681,7 +685,7 @@ static bool program_line(Parser *p) { /* program r_4_4: 3 params, 2 threads, gri
   memcpy(l->name, p->at, n);
   l->name[n] = 0;
   p->at += n;
-  l->n = 1; /* a program, though its list is empty yet */
+  l->n = 1; /* it is a program, though its list is still empty */
   bool ok = expect(p, ":") && small_number(p, &l->nparam) && keyword(p, "params") && expect(p, ",") &&
             small_number(p, &l->nthread) && keyword(p, "threads") && expect(p, ",") && keyword(p, "grid");
   for (int i = 0; ok && i < 3; i++)
@@ -692,7 +696,7 @@ static bool program_line(Parser *p) { /* program r_4_4: 3 params, 2 threads, gri
   return ok && line_end(p);
 }
 
-/* variable v0[1, 64], or v1[0, 96, 8] of multiples of 8: the next of the store's variables. */
+/* Reads variable v0[1, 64], or v1[0, 96, 8] for multiples of 8: it must be the next variable of the store. */
 static bool variable_line(Parser *p) {
   const char *at = p->at;
   int64_t lo = 0, hi = 0, multiple = 1;
@@ -742,7 +746,7 @@ static bool statement(Parser *p) { /* NAME = expression, or an expression alone 
   UOp *u = value_of(p, 0, &v) ? settle(p, at, &v) : NULL;
   if (!u || !line_end(p)) return false;
   if (named && !bind(p, name, n, u)) return false;
-  p->t->roots.len = 0; /* the last line, unless `roots` follows */
+  p->t->roots.len = 0; /* the root is the last line, unless a line `roots` follows */
   return vec_push(p->t->mem, &p->t->roots, u) || out_of_memory(p);
 }
 

@@ -1,5 +1,5 @@
 /* pass.c: the runner. In: a table of passes. Out: the graph after them. Between passes it counts firings,
- * traces them and writes dumps. */
+ * traces them, checks the graph and writes dumps. */
 #define _GNU_SOURCE
 #include "uop/dims.h"
 #include "uop/pass.h"
@@ -15,8 +15,8 @@ static const char *type_text(const UOp *u, char *to, size_t n) {
   return to;
 }
 
-/* A rule gives a node of the same type. Where that holds and the graph is bad after the pass, made_by leads
- * to the rule. */
+/* Refuses a rule whose result has another type. Otherwise records the rule in made_by, so that it can be
+ * named if the graph is bad after the pass. */
 static bool fire_checked(PassEnv *e, Rewrite *rw, const char *name, const char *where, const UOp *self,
                          const UOp *result) {
   bool tensor = self->is_tensor && result->is_tensor && self->shape != result->shape;
@@ -91,7 +91,8 @@ static bool write_file(const TgOs *os, const char *path, const char *text, size_
   return (os->close(fd) == 0) & ok;
 }
 
-/* As text, which can be read back, with what fired; a graph also as dot. */
+/* Writes the graph as text, which can be read back, with counts of the rules that fired; a graph also as
+ * dot. */
 static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, const RewriteEnv *before) {
   PassEnv *e = r->env;
   const RewriteEnv *now = &e->rewrites;
@@ -120,7 +121,7 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
                      *r->subject ? "-" : "", r->subject, number, pass, k ? "dot" : "uop");
     for (char *c = path + strlen(e->dump_dir) + 1; *c; c++)
       if (*c == ' ' || *c == '/') *c = '_';
-    e->os->mkdir(e->dump_dir, 0777); /* there already, or open says what is wrong */
+    e->os->mkdir(e->dump_dir, 0777); /* it may exist already; otherwise open reports the problem */
     const Str *s = k ? &dot : &text;
     if (n < 0 || (size_t)n >= sizeof path || !write_file(e->os, path, s->at, s->len)) {
       error_set(r->err, TG_ERR_IO, "dump: cannot write %.300s", path);
@@ -132,7 +133,7 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
 }
 
 /* ---- spec */
-/* returned the bad node, or the nearest above it */
+/* The rule that returned the bad node, or the nearest node above it. NULL: none did. */
 static const char *rule_behind(PassEnv *e, PassRun *r, const UOpVec *roots, const UOp *bad) {
   const char *rule = map_get_ptr(&e->made_by, bad);
   UOpVec order = {0};
@@ -160,7 +161,7 @@ static bool refuse(PassRun *r, const char *pass, const char *rule, const char *w
   return false;
 }
 
-/* What is printed reads back as the same text. */
+/* Checks, for graphs of at most this many nodes, that the printed text reads back as the same text. */
 #define MAX_ROUND_TRIP 4000
 
 static bool round_trip(PassRun *r, const UOpVec *roots, const char *pass) {
@@ -209,7 +210,7 @@ static bool look(PassRun *r, int number, const char *pass, GraphKind kind, const
   return ok;
 }
 
-/* Whether `list` names the pass. */
+/* Whether `list` contains the pass's name. */
 static bool pass_listed(const char *list, const char *name) {
   size_t n = strlen(name);
   for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',')

@@ -1,6 +1,7 @@
-/* pass_record.c: passes as JSON. In: what the runner (pass.c) tells. Out: FOLDER/k003.json: {"stage", "subject",
- * "passes": [{"name", "text", "firings", "rewrites": [[rule, where, before, after], ..]}, ..]}, and of the tensor graph
- * "origins", one for each line of its text. Names and graphs are strings of JSON, whatever is in them. */
+/* pass_record.c: records passes as JSON. In: what the runner (pass.c) reports. Out: FOLDER/k003.json:
+ * {"stage", "subject", "passes": [{"name", "text", "firings", "rewrites": [[rule, where, before, after],
+ * ..]}, ..]}, and for the tensor graph "origins", one for each line of its text. Names and graphs are escaped
+ * as JSON strings, whatever they contain. */
 #define _GNU_SOURCE
 #include "uop/pass_record.h"
 #include "base/os.h"
@@ -26,7 +27,7 @@ void pass_record_fire(PassEnv *e, const char *rule, const char *where, const UOp
   str_put(to, "]");
 }
 
-/* Where each node comes from, in the order of the text's lines. */
+/* Writes the origin of each node, in the order of the text's lines. */
 static void origins_put(PassEnv *e, const PassRun *r, const UOpVec *roots) {
   UOpVec order = {0};
   int n = 0;
@@ -70,7 +71,7 @@ bool pass_record_end(PassEnv *e, PassRun *r) {
   str_put(&e->record, "]}\n");
   if (e->record.oom) error_no_memory(r->err, "viz");
   snprintf(path, sizeof path, "%s/%c%03d.json", e->record_dir, r->letter, r->number);
-  e->os->mkdir(e->record_dir, 0777); /* there already, or open says what is wrong */
+  e->os->mkdir(e->record_dir, 0777); /* it may exist already; otherwise open reports the problem */
   int fd = e->record.oom ? -1 : e->os->open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   bool ok = fd >= 0 && os_write_all(e->os, fd, str_text(&e->record), e->record.len);
   if (fd >= 0) ok = (e->os->close(fd) == 0) & ok;

@@ -1,15 +1,16 @@
-/* print.c: a graph as text that parse.c reads back as the same graph. In: roots, or a linear program. Out:
- * one line per node, sources first:
+/* print.c: writes a graph as text that parse.c reads back as the same graph. In: roots, or a linear program.
+ * Out: one line per node, sources first:
  *
  *   p0 = PARAM[f32, 0, 64]   slot, elements
- *   r1 = RANGE[1, LOOP](8)   NAME = OP[type, arg](sources): brackets only where there is something to say
- *   u2 = INDEX(p0, r1)       the type is written where it does not follow from the sources
- *   u4 = SHRINK[(0, 3*v0)](u3)   sizes that vary: sums over variables by number
- *   u3 = MUL(u2, 1.5:f32)    scalar constants stand where they are used; without a dtype they are of index
- *   roots u3, u2             only if the roots are not just the last line
+ *   r1 = RANGE[1, LOOP](8)   NAME = OP[type, arg](sources): brackets only if they are not empty
+ *   u2 = INDEX(p0, r1)       the type is written only if it does not follow from the sources
+ *   u4 = SHRINK[(0, 3*v0)](u3)   symbolic sizes: sums over variables by number
+ *   u3 = MUL(u2, 1.5:f32)    scalar constants are written where they are used; no dtype: an index
+ *   roots u3, u2             only if the only root is not the last line
  *
- * Ranges are named by id, PARAMs by slot, all others by line. A program starts with `program NAME: ..` and
- * lists its nodes in its own order; its constants have no lines. After `#`: shapes, for the reader. */
+ * Ranges are named by id, PARAMs by slot, all other nodes by line. A program starts with `program NAME: ..`
+ * and lists its nodes in its own order. Its constants have no lines. Shapes are written after `#`, for the
+ * reader. */
 #include "uop/dims.h"
 #include "uop/matrix.h"
 #include <math.h>
@@ -20,8 +21,8 @@
 #define AXIS_NAME(name) #name,
 const char *const axis_type_names[AXIS_GROUP + 1] = {AXIS_TYPES(AXIS_NAME)};
 
-/* ---- values. No locale reaches the text: what is not a digit, sign or e in printf's number is its decimal
- * point. */
+/* ---- values. The locale does not affect the text: any character in printf's number that is not a digit, a
+ * sign or e is the decimal point. */
 static void put_float(Str *o, DType d, double f) {
   char b[40];
   if (f != f) {
@@ -40,7 +41,7 @@ static void put_float(Str *o, DType d, double f) {
     str_int(o, (int64_t)fabs(f));
     return;
   }
-  /* the fewest of 6, 9, 13, 17 that come back as f */
+  /* the fewest of 6, 9, 13 or 17 digits that read back as f */
   for (int digits = 6; digits <= 17; digits += digits < 9 ? 3 : 4) {
     snprintf(b, sizeof b, "%.*g", digits, f);
     if (scalar_round(d, (Scalar){.f = strtod(b, NULL)}).f == f) break;
@@ -59,7 +60,7 @@ static void put_value(Str *o, DType d, Scalar v) {
     str_int(o, v.i);
 }
 
-static void put_ints(Str *o, UOpStore *st, const Ints *l) { /* st: knows sizes that vary */
+static void put_ints(Str *o, UOpStore *st, const Ints *l) { /* st resolves symbolic sizes */
   str_put(o, "(");
   for (int i = 0; i < l->n; i++) {
     if (i) str_put(o, ", ");
@@ -182,7 +183,7 @@ static void put_op(Str *o, UOpStore *st, const UOp *u, bool type) {
 
 void uop_line(Str *o, const UOp *u) { put_op(o, NULL, u, true); }
 
-/* ---- names: a letter and a number by node */
+/* ---- names: a letter and a number for each node */
 typedef struct Name {
   char letter;
   uint32_t number;
@@ -219,7 +220,7 @@ static void put_source(Str *o, const Names *n, const UOp *s) {
   if (map_get(&n->of, (uint64_t)(uintptr_t)s, &v))
     put_name(o, (Name){(char)(v >> 32), (uint32_t)v});
   else
-    str_put(o, "?"); /* not defined before: no such program is well formed */
+    str_put(o, "?"); /* not defined before: the program is not well formed */
 }
 
 static void put_node(Str *o, Names *n, const UOp *u) {
@@ -265,7 +266,8 @@ bool uop_print_list(Str *out, const Linear *lin, TgMem *mem) {
 }
 
 /* ---- one line, for messages */
-static int put_expr(Str *o, const UOp *u, int left) { /* bounded by `left` nodes, hence in depth too */
+/* Writes at most `left` nodes, so its depth is bounded, too. */
+static int put_expr(Str *o, const UOp *u, int left) {
   static const char *const infix[OPS_COUNT] = {
 #define INFIX(sign, op, level) [OPS_##op] = sign,
 #include "uop/infix.def"

@@ -1,10 +1,12 @@
-/* rescale.c: how a term changes with the result of another reduction that stands in it. In: terms. Out: what
- * rules/rescale.rules asks about them, and the correction of what was summed or maximised so far. */
+/* rescale.c: how a term changes with the result of another reduction that it contains. In: terms. Out:
+ * answers to the questions of rules/rescale.rules about the terms, and the correction of the sum or maximum
+ * so far. */
 #include "uop/rescale.h"
 
 enum { MOST_SEARCHED = 512 };
 
-/* Nodes below x, each once, until one is what is looked for. True: found, or there are too many to say. */
+/* Searches x and the nodes below it, each once. Returns true if a node is found for which `is` returns true,
+ * or if there are too many nodes to search. */
 static bool search(UOp *x, bool (*is)(const UOp *u, const void *what), const void *what) {
   UOp *seen[MOST_SEARCHED] = {x};
   int n = 1;

@@ -1,6 +1,6 @@
 /* rewrite.c: graph_rewrite, the engine under every pass. In: a root and a matcher. Out: the root with every
- * rule applied to the fixed point, sources before users. A node is rebuilt from rewritten sources, then
- * matched; what a rule returns is walked again. Memory is an explicit stack and a dense memo by node id;
+ * rule applied to the fixed point, sources before users. A node is rebuilt from its rewritten sources and
+ * then matched. A rule's result is walked again. Memory is an explicit stack and a dense memo by node id, so
  * depth never costs C stack. */
 #include "uop/uop_private.h"
 
@@ -35,7 +35,7 @@ static UOp *apply(Rewrite *rw, RewriteEnv *env, Matcher m, UOp *u) {
   return r;
 }
 
-/* u from the results of its sources; u itself where none has changed. NULL: out of memory. */
+/* u, rebuilt from the results of its sources; u itself if none has changed. NULL: out of memory. */
 static UOp *rebuilt(Rewrite *rw, const UOpMap *memo, UOp *u) {
   UOp *room[16], **src = u->nsrc <= 16 ? room : mem_alloc(rw->mem, u->nsrc * sizeof *src);
   if (!src) return NULL;
@@ -52,20 +52,22 @@ static UOp *rebuilt(Rewrite *rw, const UOpMap *memo, UOp *u) {
 static WalkFrame *top_frame(UOpMap *memo) { return &memo->stack.at[memo->stack.len - 1]; }
 
 static bool frame_push(Rewrite *rw, UOpMap *memo, UOp *u) {
-  if (rw->ops && !(u->opmask & rw->ops)) return map_set(rw->st, memo, u, u->id); /* has nothing to find */
+  if (rw->ops && !(u->opmask & rw->ops)) return map_set(rw->st, memo, u, u->id); /* nothing to find below u */
   return vec_push(rw->st->mem, &memo->stack, ((WalkFrame){u, NULL, 0}));
 }
 
-/* The top frame's node is done: v stands for it. */
+/* Finishes the top frame: v is the result of its node. */
 static bool frame_done(Rewrite *rw, UOpMap *memo, const UOp *v) {
   bool ok = map_set(rw->st, memo, top_frame(memo)->u, v->id);
   memo->stack.len--;
   return ok;
 }
 
-/* Its sources have their results: the node is rebuilt and, sources first, matched. False: failed. */
+/* Called when all sources of the top frame's node have their results. Rebuilds the node and, unless the walk
+ * is top-down, matches it. Returns false on failure. */
 static bool node_match(Rewrite *rw, RewriteEnv *env, Matcher m, UOpMap *memo, uint64_t budget) {
-  bool limited = env && env->limit >= 0; /* rules decline that would fire: no fixed point is known */
+  /* the limit suppresses rules that would fire, so no fixed point is known */
+  bool limited = env && env->limit >= 0;
   UOp *u = top_frame(memo)->u, *v = rebuilt(rw, memo, u);
   if (!v) return false;
   UOp *done = v == u ? NULL : result_of(rw, memo, v);
@@ -73,22 +75,22 @@ static bool node_match(Rewrite *rw, RewriteEnv *env, Matcher m, UOpMap *memo, ui
   UOp *r = rw->top_down ? NULL : apply(rw, env, m, v);
   if (rw->firings > budget || rw->failed) return false;
   if (r && r != v) {
-    top_frame(memo)->next = r; /* the stack may have moved */
+    top_frame(memo)->next = r; /* `top_frame` again, because the stack may have moved */
     return true;
   }
   if (!limited && !rw->top_down) v->mark |= rw->mark;
   return frame_done(rw, memo, v) && map_set(rw->st, memo, v, v->id);
 }
 
-/* A frame waits for node `u`'s sources (top-down: after the matcher has seen it), then for the result `next`
- * of a rule that fired on it. */
+/* Advances the top frame by one step. A frame waits for the sources of its node (top-down: after the matcher
+ * has seen the node), and then for the result of `next`, which a rule returned for the node. */
 static bool frame_step(Rewrite *rw, RewriteEnv *env, Matcher m, UOpMap *memo, uint64_t budget) {
   WalkFrame *f = top_frame(memo);
   if (f->next) {
     UOp *r = result_of(rw, memo, f->next);
     return r ? frame_done(rw, memo, r) : frame_push(rw, memo, f->next);
   }
-  if (rw->top_down && !f->i) { /* i counts from 1 then */
+  if (rw->top_down && !f->i) { /* in a top-down walk, i counts from 1 */
     f->i = 1;
     UOp *u = f->u, *r = apply(rw, env, m, u);
     if (rw->firings > budget || rw->failed) return false;
@@ -109,7 +111,7 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   if (!root) return NULL;
   UOpMap *memo = uop_map_begin(rw->st, rw->st);
   RewriteEnv *env = store_env(rw->st);
-  /* a rule set that loops is an error, not a hang */
+  /* a set of rules that loops forever is an error, not a hang */
   uint64_t budget = rw->firings + 2000000 + 64 * (uint64_t)store_count(rw->st);
   bool ok = memo && frame_push(rw, memo, root);
   while (ok && memo->stack.len)
@@ -120,8 +122,9 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   return result;
 }
 
-/* What a substitution looks for: a node without any of it stays as it is, and is not walked. The op mask
- * tells most; for ranges the set of free ranges does, where no REDUCE and no local memory closes one. */
+/* What a substitution looks for. A node that contains none of it is unchanged and is not walked. Mostly the
+ * op mask decides this. For ranges the set of free ranges decides, unless a REDUCE or local memory closes
+ * one. */
 typedef struct Sought {
   uint64_t ops, ranges;
   bool only_ranges;
@@ -169,7 +172,7 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
       continue;
     }
     memo->stack.len--;
-    if (map_node(memo, u)) continue; /* met twice before it was done */
+    if (map_node(memo, u)) continue; /* it was pushed twice before it was done */
     UOp *v = substituted(st, mem, &sought, memo, u);
     ok = v && map_set(st, memo, u, v->id);
   }

@@ -1,4 +1,4 @@
-/* rules.c: the words of the rule language that are more than a line. */
+/* rules.c: the functions of the rule language that are longer than a line. */
 #include "uop/rules.h"
 #include <math.h>
 
@@ -22,7 +22,7 @@ UOp *rule_new(Rewrite *rw, Ops op, DType d, Arg arg, int n, const UOpList *lists
   for (int i = 0; i < n; i++)
     nsrc += lists[i].n;
   if (nsrc > 16 && !(src = mem_alloc(rw->mem, (size_t)nsrc * sizeof *src))) return rw->failed = true, NULL;
-  bool made = true; /* what is to be a source */
+  bool made = true; /* all sources could be made */
   for (int i = 0; i < n; i++)
     for (int k = 0; k < lists[i].n; k++)
       made &= (src[at++] = lists[i].at[k]) != NULL;
@@ -43,7 +43,7 @@ UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c) {
   return a ? UNEW(rw->st, op, (DType)a->dtype, a->lanes, ARG0, a, b, c) : NULL;
 }
 
-static bool index_leaves(Ops op, int64_t a, int64_t b) { /* the result is no int64 or not defined */
+static bool index_leaves(Ops op, int64_t a, int64_t b) { /* the result is not an int64, or not defined */
   int64_t r;
   switch (op) {
   case OPS_NEG: return a == INT64_MIN;
@@ -89,6 +89,12 @@ bool fits(const UOp *n, int dtype) {
   DType d = (DType)dtype;
   return !in_float(n) && !dtype_is_float(d) && d != DT_U64 && n->vmin != INT64_MIN && n->vmax != INT64_MAX &&
          n->vmin >= dtype_min(d) && n->vmax <= dtype_max(d);
+}
+
+bool same_as_index(const UOp *cast) {
+  DType d = (DType)cast->dtype;
+  return d == DT_I64 ||
+         (d != DT_U64 && d != DT_BOOL && cast->vmin > dtype_min(d) && cast->vmax < dtype_max(d));
 }
 
 bool is_neutral(const UOp *reduce, const UOp *c) {

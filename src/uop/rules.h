@@ -1,11 +1,11 @@
-/* rules.h: the words of the rule language, as generated matchers and the C functions named by rules use them.
- */
+/* rules.h: the vocabulary of the rule language, for generated matchers and for the C functions that rules
+ * name. */
 #ifndef TG_RULES_H
 #define TG_RULES_H
 #include "uop/uop.h"
 
 #define SRC(u, k) ((u)->nsrc > (k) ? (u)->src[k] : NULL)
-/* If the result is neither NULL nor self: count it, trace it, return it. Else the next rule is tried. */
+/* If the result is neither NULL nor self, counts, traces and returns it. Otherwise the next rule is tried. */
 #define FIRE(name, where, result)                                                                            \
   do {                                                                                                       \
     if ((fired = rule_fired(rw, name, where, self, (result)))) return fired;                                 \
@@ -30,11 +30,11 @@ bool rule_is(const UOp *u, int64_t v); /* the constant v of any dtype; 0 is not 
 
 static inline int64_t rule_int(const UOp *c) { return c->arg.v.i; }
 
-/* v in dtype d; declines where self is a vector */
+/* The constant v of dtype d. NULL if self is a vector. */
 UOp *rule_const(Rewrite *rw, const UOp *self, DType d, int64_t v);
 UOp *rule_real(Rewrite *rw, const UOp *self, DType d, double v);
-/* op on constants, `to` the dtype of a CAST. Declines where a source is no constant, on overflow of index and
- * on its division by zero. */
+/* Evaluates op on constants. to: the dtype of a CAST. NULL if a source is no constant, if an index overflows,
+ * or if an index is divided by zero. */
 UOp *rule_fold(Rewrite *rw, Ops op, DType to, UOp *a, UOp *b, UOp *c);
 UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c);
 
@@ -44,8 +44,10 @@ typedef struct UOpList {
   int n;
 } UOpList;
 
+/* a list of one source */
 #define rule_one(u) ((UOpList){(UOp *[]){u}, 1})
 
+/* u's sources without the first `before` and the last `behind` ones */
 static inline UOpList rule_rest(UOp *u, int before, int behind) {
   return (UOpList){u->src + before, u->nsrc - before - behind};
 }
@@ -54,33 +56,39 @@ static inline bool rule_same_arg(const UOp *a, const UOp *b) {
   return a->arg.raw.a == b->arg.raw.a && a->arg.raw.b == b->arg.raw.b;
 }
 
-/* A node with the n lists one after the other as its sources. d: DT_COUNT for what follows from them. */
+/* A node whose sources are the n lists, one after another. d DT_COUNT: the dtype follows from the sources. */
 UOp *rule_new(Rewrite *rw, Ops op, DType d, Arg arg, int n, const UOpList *lists);
-/* .. with the first n of these as its sources, and a dtype that follows from them. */
+/* The same with the first n of a, b, c as its sources, and a dtype that follows from them. */
 UOp *rule_made(Rewrite *rw, Ops op, int n, UOp *a, UOp *b, UOp *c);
 
-/* The matchers of a file of rules, for tests; ends at a NULL name. */
+/* The matchers of a file of rules, for tests. The list ends at a NULL name. */
 typedef struct MatcherName {
   const char *name;
   Matcher matcher;
 } MatcherName;
 
-/* ---- guards; checkrules states is_power, is_least, is_plus and fits */
-bool is_power(const UOp *c);                      /* 2^k, of an integer dtype */
-bool is_least(const UOp *c);                      /* of its dtype */
-bool is_plus(const UOp *n);                       /* no value of it is negative */
-bool is_neutral(const UOp *reduce, const UOp *c); /* c op x is x, op that of the reduction */
+/* ---- guards; checkrules knows the meaning of is_power, is_least, is_plus and fits */
+bool is_power(const UOp *c);                      /* 2^k, in an integer dtype */
+bool is_least(const UOp *c);                      /* the least value of its dtype */
+bool is_plus(const UOp *n);                       /* no value of n is negative */
+bool is_neutral(const UOp *reduce, const UOp *c); /* x op c is x, where op is the reduction's */
 
 static inline bool is_narrow_float(const UOp *x) { return dtype_is_narrow_float((DType)x->dtype); }
 
-bool has_one_value(const UOp *u);   /* its bounds leave one integer */
-bool fits(const UOp *n, int dtype); /* every value of n is one of the integer dtype */
+bool has_one_value(const UOp *u);   /* its bounds leave only one integer */
+bool fits(const UOp *n, int dtype); /* every value of n is a value of this integer dtype */
+/* Whether a float cast to this integer dtype is the number that a cast to index gives: it never saturates, or
+ * saturates at the same ends, as i64 does. */
+bool same_as_index(const UOp *cast);
 
-/* ---- rules in C (linear.c). In: a node that the rule's pattern matched. Out: the simpler node; NULL or
- * self: nothing to do. */
-UOp *simplify_linear(Rewrite *rw, UOp *self);   /* + - * and negation on index */
-UOp *simplify_divmod(Rewrite *rw, UOp *self);   /* // and % on index */
-UOp *simplify_less(Rewrite *rw, UOp *self);     /* < on index */
-UOp *reduce_drop_const(Rewrite *rw, UOp *self); /* a range of one iteration is a constant, and no loop */
+/* ---- rules in C (linear.c). In: a node that the rule's pattern matched. Out: the simpler node; NULL or self
+ * if there is nothing to do. */
+UOp *simplify_linear(Rewrite *rw, UOp *self); /* + - * and negation on index */
+UOp *simplify_divmod(Rewrite *rw, UOp *self); /* // and % on index */
+UOp *simplify_less(Rewrite *rw, UOp *self);   /* < on index */
+/* a cast to index of a sum, difference or product that never wraps */
+UOp *cast_parts(Rewrite *rw, UOp *self);
+/* a range of one iteration becomes a constant and leaves the list of loops */
+UOp *reduce_drop_const(Rewrite *rw, UOp *self);
 UOp *store_drop_const(Rewrite *rw, UOp *self);
 #endif

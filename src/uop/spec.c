@@ -1,6 +1,6 @@
-/* spec.c: the laws of a node. In: a node with its sources. Out: whether it may stand in a graph of that kind.
- * One row per op: the kinds of graph, how many sources, which operands, and a function for the rest.
- * Elementwise ops share one function. */
+/* spec.c: the laws of a node. In: a node with its sources. Out: whether it may be in a graph of that kind.
+ * There is one row per op: the kinds of graph, the number of sources, and a function that checks the rest.
+ * All elementwise ops share one function. */
 #include "uop/spec_private.h"
 #include "uop/dims.h"
 #include "uop/matrix.h"
@@ -39,7 +39,7 @@ static bool no_arg(Check *c, const UOp *u) {
   return (!u->arg.raw.a && !u->arg.raw.b) || spec_broken(c, u, "takes no arg");
 }
 
-/* A program tells reads and writes of one place at several times apart by arg.i. */
+/* In a program, arg.i distinguishes reads and writes of one place at different times. */
 static bool at_a_time(Check *c, const UOp *u) {
   return c->kind == GRAPH_LINEAR ? u->arg.i >= 0 || spec_broken(c, u, "time %lld", (long long)u->arg.i)
                                  : no_arg(c, u);
@@ -57,7 +57,7 @@ static bool is_data(Check *c, const UOp *u) {
   return (u->dtype > DT_INDEX && u->dtype < DT_COUNT) || spec_broken(c, u, "dtype %s", dt(u));
 }
 
-/* Expressions of addresses and loop bounds: index until lowering, int32 or int64 after it. */
+/* Addresses and loop bounds have dtype index until lowering, int32 or int64 after it. */
 static bool is_address(Check *c, const UOp *u, const UOp *s, const char *what) {
   if (s->lanes != 1) return spec_broken(c, u, "%s has %d lanes", what, s->lanes);
   if (c->kind == GRAPH_LINEAR ? s->dtype == DT_I32 || s->dtype == DT_I64 : s->dtype == DT_INDEX) return true;
@@ -134,8 +134,8 @@ static bool is_size(Check *c, int64_t d) {
                          : d >= 0 && d <= MAX_NELEM;
 }
 
-/* One axis of a movement that is no RESHAPE: a and b are its numbers. `seen`: the axes that a PERMUTE has
- * named. */
+/* Checks one axis of a movement other than RESHAPE. a, b: the axis's numbers in the arg. seen: the axes that
+ * a PERMUTE has used so far. */
 static bool check_axis(Check *c, const UOp *u, const Ints *s, int i, int64_t a, int64_t b, int *seen) {
   bool ok = true;
   switch (u->op) {
@@ -152,7 +152,7 @@ static bool check_axis(Check *c, const UOp *u, const Ints *s, int i, int64_t a, 
                            (long long)b);
 }
 
-/* Sizes of the result; PERMUTE and FLIP keep the elements. */
+/* Checks the sizes of the result. PERMUTE and FLIP keep the elements. */
 static bool check_result_size(Check *c, const UOp *u, const Ints *s, int naxes) {
   const Ints *p = u->arg.ints;
   int64_t most = 1;
@@ -210,7 +210,7 @@ static bool check_reduce_axis(Check *c, const UOp *u) {
   return check_axes(c, u) && same_type(c, u, u->src[0], "the source");
 }
 
-/* Of its source's type, or f32 that is carried in f64. */
+/* A scan has its source's type, or is an f32 that is carried in f64. */
 static bool scan_type(Check *c, const UOp *u) {
   return (u->dtype == DT_F32 && u->src[0]->dtype == DT_F64) || same_type(c, u, u->src[0], "the source");
 }
@@ -220,7 +220,7 @@ static bool check_scan_axis(Check *c, const UOp *u) {
          (u->arg.reduce.axes->n == 1 || spec_broken(c, u, "along %d axes", u->arg.reduce.axes->n));
 }
 
-/* Integers that name places of `of`, all of one shape. */
+/* Checks the sources from `first` on: integer indices into `of`, one per axis, all of the same shape. */
 static bool check_places(Check *c, const UOp *u, int first, const UOp *of, const Ints *shape) {
   if (!of->is_tensor || !shape) return spec_broken(c, u, "source has no shape");
   if (of->shape->n != u->nsrc - first || of->shape->n < 1)
@@ -271,7 +271,8 @@ static bool check_copy(Check *c, const UOp *u) {
          (known || spec_broken(c, u, "device %lld", (long long)u->arg.i));
 }
 
-/* Bounds of n parts of an axis of x: from 0 to its size, none before the one before. */
+/* Checks the bounds of n parts of an axis: from 0 to its size, in ascending order. at: the axis, then the
+ * bounds. */
 static bool check_bounds(Check *c, const UOp *u, const Ints *shape, const int64_t *at, int n) {
   int64_t axis = at[0];
   if (axis < 0 || axis >= shape->n) return spec_broken(c, u, "axis %lld", (long long)axis);
@@ -308,7 +309,7 @@ static bool check_shard(Check *c, const UOp *u) {
   return check_bounds(c, u, u->src[0]->shape, at, (int)p->v[1]);
 }
 
-static bool check_exchange_of(Check *c, const UOp *u) { /* what every exchange is: of one dtype */
+static bool check_exchange_of(Check *c, const UOp *u) { /* every exchange has sources of one type */
   for (int i = 0; i < u->nsrc; i++)
     if (!same_type(c, u, u->src[i], "a source")) return false;
   return true;
@@ -384,7 +385,7 @@ static bool check_load(Check *c, const UOp *u) {
          (is_reg(x) || u->nsrc < 2 || same_type(c, u, u->src[1], "the other value"));
 }
 
-/* The ranges that a statement lists: in a kernel all its loops, in a nest those that are expanded. */
+/* Checks the ranges that a statement lists: in a kernel all its loops, in a nest the expanded ones. */
 static bool check_list(Check *c, const UOp *u) {
   for (int i = 2; i < u->nsrc; i++) {
     if (u->src[i]->op != OPS_RANGE)
@@ -435,7 +436,8 @@ static bool check_if(Check *c, const UOp *u) {
          spec_broken(c, u, "the condition is %s of %d lanes", dt(u->src[0]), u->src[0]->lanes);
 }
 
-/* Of two constants: copies and products that may be under way when threads have met, as groups. */
+/* Two constant sources: the numbers of groups of copies and of products that may still be under way after the
+ * threads have met. */
 static bool check_barrier(Check *c, const UOp *u) {
   for (int i = 0; i < u->nsrc; i++)
     if (!is_const(u->src[i])) return spec_broken(c, u, "source %d is not constant", i);
@@ -509,9 +511,8 @@ static bool check_fragment(Check *c, const UOp *u) {
   return whole ? is_data(c, u) : spec_broken(c, u, "has %d lanes", u->lanes);
 }
 
-/* In a nest two values; in a list the vectors of the fragments of a, b and c, as many as they have. */
-/* Of operands in memory: in a list a, b, rows, columns, steps, the pitch of rows of a and of panels of b,
- * and when what it reads was written. */
+/* A WMMA whose operands are in memory. In a list its sources are a, b, rows, columns, steps, the pitch of
+ * rows of a and of panels of b, and the time at which what it reads was written. */
 static bool check_wmma_in_memory(Check *c, const UOp *u, const MatrixShape *s) {
   bool whole = c->kind == GRAPH_LOOPS || c->kind == GRAPH_LINEAR;
   if (dtype_size((DType)u->dtype) != 4 ||
@@ -533,8 +534,8 @@ static bool check_wmma_in_memory(Check *c, const UOp *u, const MatrixShape *s) {
   return fits || spec_broken(c, u, "is no block of this unit");
 }
 
-/* Of operands in shared memory: a and b as places; in a list also what is added to, and when what it reads was
- * written. */
+/* A WMMA whose operands are in shared memory. Its sources are a and b as places; in a list also the sum that
+ * it adds to, and the time at which what it reads was written. */
 static bool check_wmma_in_shared(Check *c, const UOp *u, const MatrixShape *s) {
   bool whole = c->kind == GRAPH_LOOPS || c->kind == GRAPH_LINEAR;
   const MatrixOperand *sum = &s->operand[MATRIX_C];
@@ -551,6 +552,8 @@ static bool check_wmma_in_shared(Check *c, const UOp *u, const MatrixShape *s) {
   return spec_broken(c, u, "source 2 is no fragment");
 }
 
+/* A WMMA whose operands are fragments. In a nest it has two sources; in a list its sources are the vectors of
+ * the fragments of a, b and c. */
 static bool check_wmma(Check *c, const UOp *u) {
   if (u->arg.i < 0 || u->arg.i >= MATRIX_COUNT) return spec_broken(c, u, "row %lld", (long long)u->arg.i);
   const MatrixShape *s = &matrix_shapes[u->arg.i];
@@ -576,7 +579,7 @@ static bool check_wmma(Check *c, const UOp *u) {
   return at == u->nsrc || spec_broken(c, u, "%d sources", u->nsrc);
 }
 
-/* Elementwise. */
+/* An elementwise op. */
 static bool check_alu(Check *c, const UOp *u) {
   const UOp *a = u->src[0];
   unsigned flags = op_flags((Ops)u->op);
@@ -617,7 +620,7 @@ enum {
   P = 1 << GRAPH_LINEAR
 };
 
-/* least: sources of an op that takes any number */
+/* in: kinds of graph, as bits; least: the fewest sources, for an op that takes any number */
 typedef struct OpSpec {
   uint8_t in, least;
   bool (*check)(Check *c, const UOp *u);
@@ -700,7 +703,7 @@ bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc
   u->arg = arg;
   if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
   bool ok = check_count(&c, u), tensor = nsrc && src[0]->is_tensor;
-  for (int i = 0; ok && i < nsrc; i++) /* facts of a node are read from all its sources alike */
+  for (int i = 0; ok && i < nsrc; i++) /* because facts are computed from all sources in the same way */
     if (op != OPS_SINK && src[i]->is_tensor != tensor && (op_is_alu(op) || !(op_flags(op) & OPF_TENSOR)))
       ok = spec_broken(&c, u, "source %d has %s shape", i, src[i]->is_tensor ? "a" : "no");
   if (ok && op_flags(op) & OPF_MOV)

@@ -1,8 +1,9 @@
-/* spec_graph.c: the laws of a whole graph, or of a list. In: roots, or a list. Out: the first offender. Each
- * node obeys its own laws (spec.c); loops and their closing are laws of all together. */
+/* spec_graph.c: the laws of a whole graph, or of a list. In: roots, or a list. Out: the first node that
+ * breaks a law. Each node must obey its own laws (spec.c). Laws about loops and where they are closed concern
+ * the whole graph. */
 #include "uop/spec_private.h"
 
-/* ---- loops: an id names one loop; what a statement computes uses only the loops around it and those it
+/* ---- loops: an id belongs to one loop; what a statement computes uses only the loops around it and those it
  * lists */
 typedef Vec(const UOp *) Around;
 
@@ -31,7 +32,7 @@ static bool ids_unique(Check *c, TgMem *mem, const UOpVec *order) {
   return ok;
 }
 
-/* A free loop below u that is not among `open`, as far as bits tell; NULL: none. */
+/* A free loop below u that is not among `open`, as far as the bits of `ranges` tell; NULL: there is none. */
 static const UOp *stray(const UOpVec *ranges, const UOp *u, const Around *open) {
   for (size_t i = 0; i < ranges->len; i++) {
     const UOp *r = ranges->at[i];
@@ -73,7 +74,7 @@ static bool check_statement(Check *c, TgMem *mem, const UOpVec *ranges, const UO
   return ok;
 }
 
-/* A carried value lives in the innermost loop of its store. */
+/* A SCAN carries its value along the innermost loop of its store. */
 static bool carried_innermost(Check *c, const UOpVec *order, const UOp *store) {
   for (size_t i = 0; i < order->len; i++) {
     const UOp *scan = order->at[i];
@@ -113,7 +114,7 @@ bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, siz
     for (size_t i = 0; ok && i < nroots; i++)
       ok = roots[i]->op == OPS_SINK ||
            spec_broken(&c, roots[i], "the root of a kernel is %s, not SINK", op_name((Ops)roots[i]->op));
-  if (ok && kind >= GRAPH_KERNEL) { /* kernels number their loops each on their own */
+  if (ok && kind >= GRAPH_KERNEL) { /* each kernel numbers its loops on its own */
     for (size_t i = 0; ok && i < nroots; i++) {
       order.len = 0;
       ok = uop_toposort(st, mem, &roots[i], 1, &order) && check_loops(&c, mem, &order, roots[i]);
@@ -123,13 +124,13 @@ bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, siz
   return ok;
 }
 
-/* ---- a list: sources before users, in a block that is still open; blocks nest */
+/* ---- a list: sources come before their users, in a block that is still open; blocks nest */
 typedef struct Blocks {
   TgMem *mem;
-  Map of; /* node -> number of the block it was defined in */
+  Map of; /* node -> number of the block that it was defined in */
   Vec(const UOp *) open;
-  Vec(int) number; /* of the open blocks, from the outermost in */
-  Vec(uint8_t) closed;
+  Vec(int) number;     /* of the open blocks, from the outermost inwards */
+  Vec(uint8_t) closed; /* by number of a block */
   int count;
 } Blocks;
 
@@ -141,7 +142,7 @@ static bool block_open(Blocks *b, const UOp *u) {
 static bool source_defined(Check *c, const Blocks *b, const UOp *u, int k) {
   const UOp *s = u->src[k];
   uint64_t block;
-  if (is_const(s)) return spec_node(c, s); /* constants may stand anywhere, or nowhere */
+  if (is_const(s)) return spec_node(c, s); /* constants may be listed anywhere, or not at all */
   if (!map_get(&b->of, (uint64_t)(uintptr_t)s, &block))
     return spec_broken(c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
   if (!b->closed.at[block] || s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) ||

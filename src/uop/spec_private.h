@@ -3,7 +3,7 @@
 #define TG_SPEC_PRIVATE_H
 #include "uop/spec.h"
 
-/* st: knows symbolic sizes; NULL: there are none */
+/* st: resolves symbolic sizes; NULL: there are none */
 typedef struct Check {
   GraphKind kind;
   const Linear *lin;
@@ -11,7 +11,7 @@ typedef struct Check {
   UOpStore *st;
 } Check;
 
-/* u breaks a law: false, always. */
+/* Reports that u breaks a law. Always returns false. */
 bool spec_broken(Check *c, const UOp *u, const char *fmt, ...) TG_PRINTF(3, 4);
 /* Whether u obeys the laws of its op. */
 bool spec_node(Check *c, const UOp *u);

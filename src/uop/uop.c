@@ -1,5 +1,5 @@
-/* uop.c: the store. In: op, dtype, sources, arg. Out: the one node with that content, with its structural
- * hash and its facts (node_facts.c). Nothing here recurses: a million-node chain needs no stack. */
+/* uop.c: the store. In: op, dtype, sources, arg. Out: the only node with that content, with its structural
+ * hash and its facts (node_facts.c). Nothing here recurses, so a chain of a million nodes needs no stack. */
 #include "uop/uop_private.h"
 #include <string.h>
 
@@ -41,7 +41,8 @@ bool op_takes(Ops op, int operand, DType d) {
   }
 }
 
-/* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, id} */
+/* ---- store: nodes in an arena, with a free list for each number of sources, and an intern table of {hash,
+ * id} */
 UOpStore *store_new(TgMem *mem) {
   UOpStore *st = mem_alloc(mem, sizeof *st);
   if (!st) return NULL;
@@ -98,7 +99,8 @@ const Ints *ints_get(UOpStore *st, int n, const int64_t *v) {
 }
 
 /* ---- nodes */
-/* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */
+/* A structural hash: it depends only on content, so it is the same in every store. Lists are hashed by their
+ * values. */
 static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
   ArgForm form = op_arg(op);
@@ -113,7 +115,7 @@ static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *cons
   return h;
 }
 
-/* With room for all nodes that the table can name. */
+/* Also reserves room in `all` for as many nodes as the table can hold. */
 static bool table_grow(UOpStore *st) {
   size_t cap = st->cap ? st->cap * (st->cap < 16384 ? 4 : 2) : 256;
   if (!vec_reserve(st->mem, &st->all, cap / 2)) return false;
@@ -152,20 +154,20 @@ static UOp *node_alloc(UOpStore *st, int nsrc) {
 }
 
 static void node_release(UOpStore *st, UOp *u, int nsrc) {
-  if (nsrc > SMALL_NSRC) return; /* stays in `big` until the store goes; sweep frees it */
+  if (nsrc > SMALL_NSRC) return; /* it stays in `big` until store_sweep or store_free frees it */
   memcpy(&u->arg, &st->free_list[nsrc], sizeof(UOp *));
   st->free_list[nsrc] = u;
 }
 
-/* Written out: of most nodes there are one or two. */
+/* A loop instead of memcmp, because most nodes have only one or two sources. */
 static bool same_sources(const UOp *u, UOp *const *src) {
   for (int i = 0; i < u->nsrc; i++)
     if (u->src[i] != src[i]) return false;
   return true;
 }
 
-/* What ops of that form have of an arg. `(Arg){.i = n}` sets the member that it names: the bytes behind it
- * may be anything, and one node would be two. */
+/* The part of arg that ops of this form use. `(Arg){.i = n}` sets only the named member. The bytes behind it
+ * may be anything, and would make two nodes of one. */
 static Arg arg_of(ArgForm form, Arg arg) {
   switch (form) {
   case ARG_NONE: return ARG0;
@@ -180,7 +182,7 @@ static Arg arg_of(ArgForm form, Arg arg) {
   }
 }
 
-/* Found, or made and entered. The table is at most half full, so a search is short. */
+/* Finds the node, or makes and enters it. The table is at most half full, so a search is short. */
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++)
     if (!src[i]) return NULL;
@@ -217,13 +219,14 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   }
   u->id = st->free_ids.len ? st->free_ids.at[--st->free_ids.len] : (uint32_t)st->all.len++;
   st->all.at[u->id] = u;
-  st->table[j] = (Slot){h, u->id + 1}; /* only now: a failure above leaves the table as it was */
+  st->table[j] = (Slot){h, u->id + 1}; /* only now, so that a failure above leaves the table unchanged */
   st->len++, st->created++;
   if (st->env) st->env->created++;
   return u;
 }
 
-/* The table is filled anew: with entries taken out of it, searches for others would end too early. */
+/* Drops unreachable nodes. The table is filled anew, because removing single entries would end the searches
+ * for other entries too early. */
 bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
   UOpVec live = {0};
   if (!uop_toposort(st, st->mem, roots, nroots, &live)) {
@@ -322,7 +325,8 @@ UOp *uop_range_of(UOpStore *st, UOp *extent, int64_t id, AxisType type) {
 }
 
 UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src) {
-  Arg arg = op_is_alu((Ops)u->op) ? uop_arg_in(st, u) : u->arg; /* only their lists come into another store */
+  /* only the lists of these ops are interned again in another store */
+  Arg arg = op_is_alu((Ops)u->op) ? uop_arg_in(st, u) : u->arg;
   return uop_new(st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, arg);
 }
 

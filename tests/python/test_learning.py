@@ -60,6 +60,21 @@ class Gradients(Case):
         with self.assertRaisesRegex(KeyError, "mine"):
             (leaf * 1).custom_gradient([leaf], wrong).sum().backward()
 
+    def test_scaler(self):
+        w = Tensor([1.0, 2.0], requires_grad=True)
+        opt, scaler = optim.SGD([w], lr=.5), optim.GradScaler()
+        scale = scaler.value
+        self.assertGreater(scale, 1)
+        scaler.scale((w * w).sum()).backward()
+        scaler.step(opt)
+        self.close(w, [0, 0])
+        scaler.scale((w + 1e38).sum() * 10).backward()  # the scaled gradients are infinite
+        w.grad.assign(Tensor([float("inf"), 1.0]))
+        scaler.step(opt)
+        self.close(w, [0, 0])
+        self.assertLess(scaler.value, scale)
+        self.assertIn("scale", scaler.state_dict())
+
     @needs_torch
     def test_beside_torch(self):
         """Values and gradients of networks' functions, in both."""

@@ -112,6 +112,40 @@ class Language(Case):
             m.embed("a dog")
 
     @needs_data(*STORIES)
+    def test_learning(self):
+        from tinygrad_c import llm
+        from tinygrad_c.nn import optim
+        at = self.folder()
+        (at / "t.jsonl").write_text('{"prompt": "What is it?", "completion": " A dog."}\n')
+        m = llm.Llm(DATA.joinpath(*STORIES), context=32)
+        before = "".join(m.generate("What is it?", 4, temperature=0))
+        adapter = llm.Lora(m, modules="all", rank=4)
+        learner = llm.Learner(m, optim.AdamW(adapter.parameters(), lr=.01), adapter)
+        batches = m.texts(at / "t.jsonl", length=32, fit=True)
+        losses = [learner.step(ids, targets) for _ in range(8) for ids, targets in batches]
+        self.assertLess(losses[-1], losses[0] / 2)
+        after = "".join(m.generate("What is it?", 4, temperature=0))
+        self.assertNotEqual(before, after)
+        adapter.save(at / "adapter", base="stories")
+        self.assertEqual(m.merge(at / "merged.gguf")[0], 35)
+        again = llm.Llm(DATA.joinpath(*STORIES), context=32)
+        loaded = llm.Lora(again, at / "adapter")
+        self.assertEqual(len(loaded.parameters()), len(adapter.parameters()))
+        merged = llm.Llm(at / "merged.gguf", context=32)
+        for other in (again, merged):
+            self.assertEqual("".join(other.generate("What is it?", 4, temperature=0)), after)
+        merged.unfreeze()
+        whole = llm.Learner(merged, optim.SGD(merged.weights(), lr=.01))
+        first, second = [whole.step(ids, targets) for _ in range(2) for ids, targets in batches]
+        self.assertLess(second, first)
+        with self.assertRaises(ArgumentError):
+            llm.Lora(m, modules="nose")
+        with self.assertRaises(TypeError):
+            llm.Lora(m, at / "adapter", rank=4)
+        with self.assertRaises(StateError):
+            llm.Learner(again, optim.SGD([Tensor([1.0])], lr=.1))
+
+    @needs_data(*STORIES)
     def test_stories(self):
         from tinygrad_c import llm
         m = llm.Llm(DATA.joinpath(*STORIES), context=256)

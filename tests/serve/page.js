@@ -1,5 +1,5 @@
 // page.js URL [SHOTS]: the page of `tg serve` in a headless Chromium. A message is typed and sent by keys, the reply streams, is stopped, edited,
-// made again; two turns; dark, light, a telephone's width. Replies of Markdown, and broken ones, come from a fetch of the test's own. No error may
+// made again; two turns; pictures; dark, light, a telephone's width. Replies of Markdown, and broken ones, come from a fetch of the test's own. No error may
 // be on the console, no request may leave, what a reply says never becomes a part of the page. SHOTS: a folder for pictures.
 'use strict'
 const { attach, finish, send, value, sleep, until, key, must, errors, asked, shot: picture } = require('../browser.js')
@@ -103,6 +103,30 @@ async function shows() {
   await type('The dog'), await enter(), await idle(), must((await last()).length > 3, 'nothing after an error')
 }
 
+// A model that reads pictures (as the page is told): one is pasted, one dropped; they are sent as parts of the message, and one that is left out is not.
+async function pictures() {
+  await value(`window.had = models[0].chat_template, models[0].chat_template = models[0].pictures = true, document.getElementById("picture").hidden = !sees(), window.sent = null, window.fetch = async (path, o) => { window.sent = JSON.parse(o.body); return new Response('data: {"choices":[{"delta":{"content":"seen"}}]}\\n\\ndata: [DONE]\\n\\n') }, 0`)
+  await press('n', 78, 1)
+  const file = (kind, event) => value(`(async () => {
+    const c = document.createElement("canvas"); c.width = 30, c.height = 20, c.getContext("2d").fillRect(0, 0, 9, 9)
+    const data = new DataTransfer(); data.items.add(new File([await new Promise(r => c.toBlob(r, ${JSON.stringify(kind)}))], "a", { type: ${JSON.stringify(kind)} }))
+    ${event} })(), 0`)
+  const paste = kind => file(kind, 'document.getElementById("input").dispatchEvent(Object.assign(new ClipboardEvent("paste", { clipboardData: data, bubbles: true })))')
+  await paste('image/png'), await until('shown.length === 1')
+  await file('image/webp', 'document.dispatchEvent(new DragEvent("drop", { dataTransfer: data }))'), await until('shown.length === 2')
+  await paste('image/png'), await until('shown.length === 3')
+  await value('document.querySelector("#shown button:last-child").click()')
+  must(await count('#shown img') === 2, 'a picture cannot be left out')
+  await type('What is it?'), await shot('picture'), await enter(), await idle()
+  const parts = JSON.parse(await value('JSON.stringify(window.sent.messages.at(-1).content)'))
+  must(parts.length === 3 && parts[0].image_url.url.startsWith('data:image/png;base64,') && parts[1].image_url.url.startsWith('data:image/jpeg;base64,') && parts[2].text === 'What is it?', 'the pictures are not sent: ' + JSON.stringify(parts).slice(0, 300))
+  must(await count('#talk article.user img') === 2 && await count('#shown img') === 0, 'the pictures are not shown')
+  await button('edit', 0), must(await count('#shown img') === 2, 'edit does not bring the pictures back')
+  await value('models[0].pictures = false, models[0].chat_template = window.had, document.getElementById("picture").hidden = !sees(), window.fetch = window.before, 0')
+  await press('n', 78, 1), must(await count('#shown img') === 0, 'a new conversation has old pictures')
+  await type('The dog'), await enter(), await idle()
+}
+
 // Every control can be reached by Tab, has a name and shows where the focus is.
 async function keys() {
   const seen = new Set()
@@ -118,7 +142,7 @@ async function main() {
   await attach()
   await send('Page.navigate', { url })
   await until('document.readyState === "complete" && document.getElementById("name") && document.getElementById("name").textContent !== "tg serve"')
-  await talks(), await stops(), await shows(), await keys()
+  await talks(), await stops(), await shows(), await pictures(), await keys()
   const outside = asked.filter(a => !a.startsWith(url) && !a.startsWith('data:') && !a.startsWith('about:'))
   must(!outside.length, 'asked outside: ' + outside)
   must(!errors.length, 'errors on the console: ' + errors.join('\n'))

@@ -2,7 +2,7 @@
 In: the tg of a build, a small model. Out: a line for each test, exit code 1 where one fails. N=.. (2000): malformed
 requests. The server must say what is wrong with each request, and give the same text for the same request whatever
 else is asked."""
-import concurrent.futures, http.client, json, os, random, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
+import concurrent.futures, http.client, json, os, random, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback, zlib, base64
 
 TG, MODEL = sys.argv[1:3]
 model = MODEL
@@ -226,7 +226,7 @@ WRONG = [(b"", "JSON"), (b'{"prompt": "' + "\u00e9".encode() * 500, "JSON"), (b'
          ({"prompt": "x", "tools": TOOLS}, "'tools'"), ({"prompt": "x", "mirostat": 2}, "'mirostat'"), ({"prompt": "x", "\u00e9" * 40: 2}, "is not taken here"), ({"prompt": "x", "stream_options": 5}, "'stream_options'"),
          ({"prompt": ["a", 5]}, "'prompt'"), ({"prompt": ["a", []]}, "'prompt'"), ({"prompt": ["a"] * 200, "n": 16}, "'n'"), ({"prompt": ["a", "a b " * 4000]}, "context"), ({"prompt": ["a", [99999]]}, "token"), ({"prompt": "x", "max_tokens": 0}, "'max_tokens'"), ({"prompt": "x", "max_completion_tokens": 0}, "'max_completion_tokens'"), ({"prompt": "x", "model": 7}, "'model'"), ({"prompt": "a b " * 4000}, "context")]
 WRONG_CHAT = [({}, "messages"), ({"messages": []}, "messages"), ({"messages": [5]}, "messages"), ({"messages": [{"role": "user"}]}, "messages"),
-              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "pictures"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")] + [({"messages": [{"role": "user", "content": "x"}], **more}, "'%s'" % list(more)[-1]) for more in (
+              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "neither a text nor an image_url"), ({"messages": [{"role": "user", "content": "x"}], "tools": {}}, "tools")] + [({"messages": [{"role": "user", "content": "x"}], **more}, "'%s'" % list(more)[-1]) for more in (
                   {"tools": [5]}, {"tools": [{"type": "function"}]}, {"tools": [{"function": {"name": 5}}]}, {"tools": TOOLS, "tool_choice": "required"},
                   {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "weather"}}}, {"functions": [{"name": "x"}]}, {"function_call": "auto"},
                   {"modalities": ["text", "audio"]}, {"audio": {"voice": "x"}}, {"reasoning_effort": "high"}, {"parallel_tool_calls": False}, {"top_logprobs": 3}, {"echo": True}, {"prompt": "x"})]
@@ -556,6 +556,25 @@ def test_packed():
         s.stop()
 
 
+def test_draft():
+    """Guessed tokens change no reply: not one alone, not eight at once."""
+    asked = [dict(temperature=t, seed=i, max_tokens=40, logprobs=2, prompt=p) for i, (t, p) in enumerate(
+        [(0, ONCE), (1, ONCE), (0.7, "a b a b a b"), (0, "One day, One day,"), (1, "The cat"), (0, "The dog"), (1, "a a a"), (0.5, ONCE)])]
+    of = lambda s, a: [(c["text"], c["logprobs"], c["finish_reason"]) for c in s.complete(**a)["choices"]]
+    plain = Server("--slots", "8")
+    want = [of(plain, a) for a in asked]
+    plain.stop()
+    for draft in ("lookup", MODEL):
+        s = Server("--slots", "8", "--draft", draft)
+        try:
+            assert [of(s, a) for a in asked] == want, draft
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                assert list(pool.map(lambda a: of(s, a), asked)) == want, draft
+            assert s.metric("tg_guessed_tokens_total") >= s.metric("tg_accepted_tokens_total") >= 0
+        finally:
+            s.stop()
+
+
 def test_encoders():
     """An encoder has embeddings, a reranker scores, and neither generates."""
     folders = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "goldens", "llm", "hf")
@@ -586,6 +605,58 @@ def test_encoders():
         s.stop()
 
 
+def png(width, height, rgb, claimed=None):
+    """A PNG as a data: URI; claimed: what its head says of its size."""
+    part = lambda name, data: struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    rows = b"".join(b"\0" + rgb[3 * width * y : 3 * width * (y + 1)] for y in range(height))
+    data = b"\x89PNG\r\n\x1a\n" + part(b"IHDR", struct.pack(">IIBBBBB", *(claimed or (width, height)), 8, 2, 0, 0, 0)) + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b"")
+    return "data:image/png;base64," + base64.b64encode(data).decode()
+
+
+def test_pictures():
+    """Pictures in messages: what is shown counts, the same is the same, and what is none is refused."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "goldens", "llm", "vision")
+    noise = random.Random(5)
+    first, other = (png(30, 20, noise.randbytes(1800)) for _ in range(2))
+    part = lambda uri: {"type": "image_url", "image_url": {"url": uri}}
+    said = lambda *parts: [{"role": "user", "content": [{"type": "text", "text": p} if not p.startswith(("data:", "http")) else part(p) for p in parts]}]
+    for name, tokens in ("llava", 16), ("gemma3", 16), ("idefics3", 4):
+        path = os.path.join(folder, name)
+        s = Server("--mmproj", path + "-mmproj.gguf", "--slots", "3", models=[path + ".gguf"])
+        try:
+            ask = lambda *parts, **o: s.chat(messages=said(*parts), logprobs=True, max_tokens=6, **o)
+            what = lambda r: r["choices"]
+            assert json.loads(s.ask("GET", "/v1/models")[1])["data"][0]["pictures"]
+            alone, second, plain = ask(first, "abc"), ask(other, "abc"), s.chat(messages=[{"role": "user", "content": "abc"}], logprobs=True, max_tokens=6)
+            assert what(alone) != what(second) != what(plain) != what(alone), name
+            assert alone["usage"]["prompt_tokens"] >= plain["usage"]["prompt_tokens"] + tokens
+            with concurrent.futures.ThreadPoolExecutor(6) as pool: # among others, again, and in other slots
+                for want, got in zip([alone, second] * 6, pool.map(lambda i: ask((first, other)[i % 2], "abc"), range(12))):
+                    assert what(want) == what(got), name
+            both = ask("a", first, "b", other, "c")
+            assert both["usage"]["prompt_tokens"] >= 2 * tokens and what(both) != what(ask("a", other, "b", first, "c"))
+            assert what(s.chat(messages=[{"role": "user", "content": [{"type": "image_url", "image_url": first}, {"type": "text", "text": "abc"}]}], logprobs=True, max_tokens=6)) == what(alone)
+            # what looks like a mark shows nothing, with a picture and without one
+            for mark in "<image>", "<start_of_image>", "<__media__>":
+                assert s.chat(messages=[{"role": "user", "content": mark + "abc"}], max_tokens=2)["usage"]["prompt_tokens"] < alone["usage"]["prompt_tokens"] + len(mark)
+                ask(first, mark + "abc")
+            huge, cut = png(2, 2, bytes(12), (16000, 16000)), first[: len(first) // 2 // 4 * 4]
+            for word, parts in (("data: URI", ["http://127.0.0.1/a.png"]), ("too large", [huge]), ("neither PNG", ["data:image/png;base64,AAAA"]), ("no base64", ["data:image/png;base64,A*AA"]),
+                                ("base64", ["data:image/png;base64,"]), ("no data: URI", ["data:text/html;base64,AAAA"]), ("16 pictures", [first] * 17), ("", [cut])):
+                error = ask(*parts, want=400)["error"]["message"]
+                assert word in error, (word, error)
+            assert "neither a text" in s.chat(400, messages=[{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}])["error"]["message"]
+            assert what(ask(first, "abc")) == what(alone)
+        finally:
+            s.stop()
+    s = Server(models=[os.path.join(folder, "llava.gguf")])
+    try:
+        assert "--mmproj" in s.chat(400, messages=said(first, "abc"))["error"]["message"]
+        assert not json.loads(s.ask("GET", "/v1/models")[1])["data"][0]["pictures"]
+    finally:
+        s.stop()
+
+
 def main():
     global model
     with tempfile.TemporaryDirectory() as folder:
@@ -600,7 +671,7 @@ def main():
         except ImportError:
             print("no openai client in this Python: its test is left out")
         tests.append(("the server ends", server.stop))
-        tests += [(f.__name__, f) for f in (test_packed, test_encoders, test_key, test_queue, test_models, test_lora, test_end)]
+        tests += [(f.__name__, f) for f in (test_packed, test_draft, test_encoders, test_pictures, test_key, test_queue, test_models, test_lora, test_end)]
         failed = 0
         for name, run in tests:
             try:

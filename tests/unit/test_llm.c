@@ -3,7 +3,7 @@
  * runs by single tokens and by blocks, on CPU and INTERP, or on the device that is named; files that contradict
  * themselves are refused. */
 #define _GNU_SOURCE
-#include "llm/made.h"
+#include "llm/context.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,40 +11,16 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static TgContext *C;
-
-static int open_cpu(void **state) {
-  (void)state;
-  C = tg_open_with(.device = "CPU", .seed = 1);
-  return tg_error(C) != TG_OK;
-}
-
-static int open_interp(void **state) {
-  (void)state;
-  C = tg_open_with(.device = "INTERP", .seed = 1);
-  return tg_error(C) != TG_OK;
-}
-
-static const char *named; /* another device, by name */
-
-static int open_named(void **state) {
-  (void)state;
-  C = tg_open_with(.device = named, .seed = 1);
-  if (tg_error(C)) fprintf(stderr, "%s\n", tg_errmsg(C));
-  return tg_error(C) != TG_OK;
-}
-
-static int close_it(void **state) {
+/* Closes the context, and removes the folder that a test wrote. */
+static int close_all(void **state) {
   static const char *const left[] = {"config.json", "model.safetensors", "tokenizer.json",
                                      "tokenizer_config.json", ""};
   char path[80];
-  (void)state;
-  tg_close(C);
   for (int i = 0; i < 5; i++) {
     snprintf(path, sizeof path, "test_llm_folder/%s", left[i]);
     remove(path);
   }
-  return 0;
+  return close_it(state);
 }
 
 static const char *golden(const char *name) {
@@ -328,10 +304,10 @@ static void test_rows(void **state) {
     which[i] = i, id[i] = i % 7;
   for (size_t f = 0; f < 2 * sizeof files / sizeof *files; f++) {
     uint64_t flops[2];
-    TgLlm *m = tg_llm_open(C, golden(files[f / 2]), .context = 24, .sequences = ROWS, .batch = -1);
+    TgLlm *m = tg_llm_open(C, golden(files[f / 2]), .context = 48, .sequences = ROWS, .batch = -1);
     if (f % 2) assert_non_null(tg_lora_new(m, .modules = "all", .rank = 4));
     for (int many = 0; many < 2; many++) {
-      for (int turn = 0; turn < 4; turn++) {
+      for (int turn = 0; turn < 20; turn++) {
         tg_counters_reset(C);
         if (tg_llm_eval_many(m, which, id, many ? ROWS : 1)) fail_msg("%s: %s", files[f / 2], tg_errmsg(C));
       }
@@ -359,7 +335,7 @@ static void test_many(void **state) {
   many_of("llama", 2, 4, NULL);
   TgLlm *m = tg_llm_open(C, golden("llama"), .context = 24, .sequences = 3, .batch = 2);
   int64_t n = 0;
-  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 0}, (int32_t[]){1, 1}, 2), TG_ERR_VALUE),
+  assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 0}, (int32_t[]){1, 20}, 2), TG_ERR_VALUE),
       tg_clear_error(C);
   assert_int_equal(tg_llm_eval_many(m, (int32_t[]){0, 3}, (int32_t[]){1, 1}, 2), TG_ERR_VALUE),
       tg_clear_error(C);
@@ -942,7 +918,7 @@ static void test_memory(void **state) {
       cmocka_unit_test(test_limits),        cmocka_unit_test(test_first_logits),                             \
       cmocka_unit_test(test_hostile),       cmocka_unit_test(test_memory),                                   \
   };                                                                                                         \
-  failed += cmocka_run_group_tests(open##_tests, open, close_it)
+  failed += cmocka_run_group_tests(open##_tests, open, close_all)
 
 /* A block of a prompt on a GPU: products of f16, unless activations are to have 32 bits. */
 static void test_units(void **state) {
@@ -966,7 +942,7 @@ static int on_named(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_architectures), cmocka_unit_test(test_quantised),
                                      cmocka_unit_test(test_sequences), cmocka_unit_test(test_cache),
                                      cmocka_unit_test(test_units)};
-  return cmocka_run_group_tests(tests, open_named, close_it);
+  return cmocka_run_group_tests(tests, open_named, close_all);
 }
 
 int main(int argc, char **argv) {

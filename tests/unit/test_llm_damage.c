@@ -203,6 +203,9 @@ static void model_answers(TgLlm *m) {
   tg_clear_error(C);
 }
 
+static TgLlm *seeing; /* what a vision tower is opened beside */
+static bool tower_opened(const char *path, bool answers);
+
 /* Opens it; true: it was taken. */
 static bool opened(const char *path, bool usual_context) {
   alarm(PATIENCE);
@@ -219,6 +222,11 @@ static bool opened(const char *path, bool usual_context) {
   if (text) tg_template_free(tg_template_new(C, text, strlen(text)));
   tg_clear_error(C);
   if (m && !usual_context && !below(6)) model_answers(m);
+  if (m && strstr(doing, "vision/")) { /* a folder that has both */
+    seeing = m;
+    tower_opened(path, !below(4));
+    seeing = NULL;
+  }
   tg_llm_free(m);
   alarm(0);
   return m != NULL;
@@ -609,7 +617,8 @@ static unsigned char *with_vocabulary(const char *name, size_t kind, size_t *n) 
   return copy;
 }
 
-static bool gguf_way(const unsigned char *file, size_t n) {
+/* opens: what a damaged file is given to. */
+static bool gguf_way(const unsigned char *file, size_t n, bool (*opens)(const char *path, bool usual)) {
   static File f;
   scratch_n = 0;
   file_parse(&f, file, n);
@@ -629,7 +638,7 @@ static bool gguf_way(const unsigned char *file, size_t n) {
   for (size_t i = whole ? 0 : 1 + below(3); i-- && bytes && all.n > 64;)
     bytes_spoil(&all);
   file_put("test_llm_damage.gguf", all.at, all.n);
-  bool taken = opened("test_llm_damage.gguf", !below(8));
+  bool taken = opens("test_llm_damage.gguf", !below(8));
   if (whole && !taken) fail_msg("%s, %d: a right file is refused", doing, way);
   return taken;
 }
@@ -649,12 +658,75 @@ static void test_gguf(void **s) {
     if (way % 64 == 0 || !C) context_new();
     state = (uint64_t)way;
     doing = goldens[i];
-    taken += gguf_way(file[i][k], n[i][k]);
+    taken += gguf_way(file[i][k], n[i][k], opened);
   }
   tested_enough(taken);
   for (int i = 0; i < GOLDENS; i++)
     for (size_t k = 0; k < KINDS; k++)
       free(file[i][k]);
+  remove("test_llm_damage.gguf");
+}
+
+/* ---- what reads pictures, beside a model that is whole */
+/* A picture, twice: the same bits, or an error that says something. */
+static void picture_answers(TgVision *v) {
+  enum { MOST = 1 << 12 };
+
+  static float first[MOST], again[MOST];
+  uint8_t rgb[7 * 5 * 3];
+  size_t n = (size_t)(tg_vision_tokens(v) * tg_llm_about(seeing).width);
+  for (size_t i = 0; i < sizeof rgb; i++)
+    rgb[i] = (uint8_t)(i * 37);
+  bool ok = n <= MOST;
+  for (int i = 0; ok && i < 2; i++)
+    ok = !tg_vision_vectors(v, rgb, 5, 7, i ? again : first);
+  if (ok && memcmp(first, again, n * sizeof *first)) fail_msg("%s, %d: other vectors", doing, way);
+  ok = ok && !tg_llm_rewind(seeing, 0) && !tg_llm_eval_picture(seeing, v, rgb, 5, 7);
+  if (!ok && n <= MOST && !*tg_errmsg(C)) fail_msg("%s, %d: no vectors and no error", doing, way);
+  tg_clear_error(C);
+}
+
+static bool tower_opened(const char *path, bool answers) {
+  alarm(PATIENCE);
+  largest = 0;
+  TgVision *v = tg_vision_open(seeing, path);
+  if (!v && !*tg_errmsg(C)) fail_msg("%s, %d: no vision and no error", doing, way);
+  if (v && tg_error(C)) fail_msg("%s, %d: a vision beside the error %s", doing, way, tg_errmsg(C));
+  if (largest > LARGEST_REQUEST) fail_msg("%s, %d: %zu bytes at once", doing, way, largest);
+  tg_clear_error(C);
+  if (v && answers) picture_answers(v);
+  tg_vision_free(v);
+  alarm(0);
+  return v != NULL;
+}
+
+static void test_towers(void **s) {
+  (void)s;
+  static const char *const names[] = {"llava", "llava-features", "gemma3", "idefics3"};
+  char path[600];
+  int taken = 0, first = number_of("FIRST", 0), each = (count_of_ways() + 3) / 4;
+  for (int i = 0; i < 4; i++) {
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/goldens/llm/vision/%s-mmproj.gguf", TG_TESTS, names[i]);
+    char *file = file_text(path, &n);
+    assert_non_null(file);
+    doing = names[i];
+    for (way = first; way < first + each; way++) {
+      if ((way - first) % 64 == 0) {
+        tg_llm_free(seeing);
+        context_new();
+        snprintf(path, sizeof path, "%s/goldens/llm/vision/%s.gguf", TG_TESTS, names[i]);
+        seeing = tg_llm_open(C, path, .context = 20, .block = 4);
+        assert_non_null(seeing);
+      }
+      state = (uint64_t)(i + 1) << 40 | (uint64_t)way;
+      taken += gguf_way((unsigned char *)file, n, tower_opened);
+    }
+    tg_llm_free(seeing);
+    seeing = NULL;
+    free(file);
+  }
+  tested_enough(taken);
   remove("test_llm_damage.gguf");
 }
 
@@ -761,7 +833,10 @@ static const char *const folders[] = {"llama",
                                       "deepseek-v2",
                                       "deepseek-v3",
                                       "glm4-moe",
-                                      "hunyuan"};
+                                      "hunyuan",
+                                      "../vision/hf-llava",
+                                      "../vision/hf-gemma3",
+                                      "../vision/hf-idefics3"};
 static const char *const files[] = {"config.json",
                                     "tokenizer.json",
                                     "tokenizer_config.json",
@@ -841,6 +916,7 @@ static void test_folders(void **s) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gguf), cmocka_unit_test(test_folders)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gguf), cmocka_unit_test(test_towers),
+                                     cmocka_unit_test(test_folders)};
   return cmocka_run_group_tests(tests, open_it, close_it);
 }

@@ -1,30 +1,10 @@
 /* test_llm_encoder.c: encoders: embeddings and rerankers. Expected vectors and scores are those of plain forward
  * passes in NumPy, kept in the files (tests/llm/make_models.py). */
 #define _GNU_SOURCE
-#include "llm/made.h"
+#include "llm/context.h"
 #include <jansson.h>
 #include <math.h>
 #include <sys/stat.h>
-
-static TgContext *C;
-
-static int open_cpu(void **state) {
-  (void)state;
-  C = tg_open_with(.device = "CPU", .seed = 1);
-  return tg_error(C) != TG_OK;
-}
-
-static int open_interp(void **state) {
-  (void)state;
-  C = tg_open_with(.device = "INTERP", .seed = 1);
-  return tg_error(C) != TG_OK;
-}
-
-static int close_it(void **state) {
-  (void)state;
-  tg_close(C);
-  return 0;
-}
 
 static const char *golden(const char *name) {
   static char path[600];

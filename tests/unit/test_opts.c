@@ -87,7 +87,7 @@ static TgTensor *input(TgContext *ctx, unsigned s, int nd, const int64_t *d) {
 }
 
 /* What is computed: out[0], and a second output where there is one. Most are one kernel. */
-enum { NPROGRAM = 37, NUNITS = 8, NPANELS = 9, MOST = 4096 };
+enum { NPROGRAM = 38, NUNITS = 8, NPANELS = 9, MOST = 4096 };
 
 /* Products of the types that matrix units take: what is read is turned, padded, shared by a batch. */
 static void program_of_units(TgContext *ctx, int which, TgTensor *out[2]) {
@@ -314,6 +314,10 @@ static void program(TgContext *ctx, int which, TgTensor *out[2]) {
     out[0] = tg_sum(tg_where(tg_le(k, i), xy, tg_zeros_like(xy)), .axis = TG_AXES(2));
     return;
   }
+  case 37: /* small images: a tile is of the batch */
+    out[0] = tg_conv2d(input(ctx, 5, TG_SHAPE(9, 5, 4, 5)), input(ctx, 6, TG_SHAPE(20, 5, 3, 3)),
+                       .padding = TG_SIZES(1, 1));
+    return;
   default: { /* a gradient: the sum goes over the batch and the places */
     TgTensor *x = input(ctx, 5, TG_SHAPE(2, 3, 6, 7)), *w = input(ctx, 6, TG_SHAPE(4, 3, 3, 3));
     TgTensor *y = tg_conv2d(x, w, .padding = TG_SIZES(1, 1));
@@ -694,6 +698,12 @@ static void test_lists_found(void **state) {
       {"INTERP:CUDA", 32, "LOCAL r3 4, UPCAST r1 64"},
       {"INTERP:C", 10, "TILE r3 5, STAGE p1"},
       {"INTERP:C", 2, "TILE r1 16, THREAD r1 48, VEC r0 50"},
+      {"INTERP:C", 37, "TILE r4 2, STAGE p1, TILE r1 16, STAGE p2, UPCAST r0 4, VEC r1 16"},
+      {"INTERP:C", 37, "STAGE p1, UPCAST r0 5, VEC r1 16"},
+      {"INTERP:C", 37, "TILE r0 6, STAGE p1, UPCAST r0 4, VEC r1 32"},
+      {"INTERP:C", 37, "TILE r2 2, STAGE p1, UPCASTTOP r0 4, UPCAST r3 4, VEC r1 16"},
+      {"INTERP:C", 37, "STAGE p1, UPCAST r0 9, GROUP r4 4"},
+      {"CPU", 37, "TILE r2 1, STAGE p1, TILE r1 16, SWAP r0 r1, UPCAST r0 4, VEC r1 16"},
       {"INTERP:AMX", NPROGRAM + NUNITS + 8, "TILE r1 32, TILE r2 5, TILE r0 16, TC r0 r1, VEC r1 32"}};
 
   static Numbers want, got;

@@ -201,6 +201,45 @@ static void row_of(TgContext *ctx, Weights *k, const float *x, int64_t rows, int
   free(all);
 }
 
+/* Rows times a matrix of blocks: the products of a block are summed as integers, and their sums, each with the
+ * block's scale, as floats. Returns the number of launches. */
+static uint64_t rows_by_blocks(bool invariant, int64_t rows, float *got) {
+  enum { BLOCKS = 24, EACH = 32, COLUMNS = 48 };
+
+  TgContext *ctx = open_on("CPU", 1, 0);
+  tg_setting(ctx, "BATCH_INVARIANT", invariant);
+  TgTensor *i = tg_arange(ctx, 0, (double)(BLOCKS * EACH * COLUMNS));
+  TgTensor *w = tg_cast(tg_sub_scalar(tg_fmod_scalar(tg_mul_scalar(i, 37), 251), 125), TG_I8);
+  w = tg_reshape(w, TG_SHAPE(1, COLUMNS, BLOCKS, EACH));
+  TgTensor *scale = tg_add_scalar(tg_sin(tg_float(tg_arange(ctx, 0, COLUMNS * BLOCKS))), 2);
+  scale = tg_reshape(scale, TG_SHAPE(1, COLUMNS, BLOCKS));
+  TgTensor *j = tg_arange(ctx, 0, (double)(rows * BLOCKS * EACH));
+  TgTensor *x = tg_cast(tg_sub_scalar(tg_fmod_scalar(tg_mul_scalar(j, 53), 241), 120), TG_I8);
+  x = tg_reshape(x, TG_SHAPE(rows, 1, BLOCKS, EACH));
+  if (tg_realize(w) || tg_realize(scale) || tg_realize(x)) fail_msg("%s", tg_errmsg(ctx));
+  tg_counters_reset(ctx);
+  TgTensor *xw = tg_mul(tg_cast(x, TG_I32), tg_cast(w, TG_I32));
+  TgTensor *whole = tg_sum(xw, .axis = TG_AXES(-1), .dtype = TG_I32);
+  TgTensor *y = tg_sum(tg_mul(tg_float(whole), scale), .axis = TG_AXES(-1));
+  if (tg_realize(y) || tg_read(tg_slice(y, 0, 0, 1), got, COLUMNS * sizeof *got))
+    fail_msg("%s", tg_errmsg(ctx));
+  uint64_t launches = tg_counters(ctx).launches;
+  tg_close(ctx);
+  return launches;
+}
+
+/* A sum of integers has the same bits in any order. So it goes into the sum of floats that reads it. */
+static void test_integers_nest(void **state) {
+  (void)state;
+  float alone[48], got[48];
+  assert_int_equal(rows_by_blocks(false, 1, got), 1);
+  assert_int_equal(rows_by_blocks(true, 1, alone), 1);
+  for (int64_t rows = 2; rows <= 17; rows += 5) {
+    assert_int_equal(rows_by_blocks(true, rows, got), 1);
+    assert_memory_equal(got, alone, sizeof got);
+  }
+}
+
 static void test_batches(void **state) {
   (void)state;
 
@@ -237,6 +276,7 @@ static void test_batches(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_values), cmocka_unit_test(test_axes),
                                      cmocka_unit_test(test_rows),         cmocka_unit_test(test_threads),
-                                     cmocka_unit_test(test_running),      cmocka_unit_test(test_batches)};
+                                     cmocka_unit_test(test_running),      cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_integers_nest)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

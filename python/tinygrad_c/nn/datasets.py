@@ -15,13 +15,12 @@ def cifar(folder):
     return lib.tg_cifar(folder)
 
 
-class DataLoader:
-    """Batches of tensors whose rows belong together, made ahead by threads: for x, y in DataLoader(x, y, batch=64,
-    shuffle=True, seed=1). An epoch is each row once; each `for` is the next epoch. A batch ends with the next one."""
+class Batches:
+    """Batches of a dataset, made ahead by threads. An epoch is each item once; each `for` is the next epoch. A batch ends
+    with the next one. options: as TgLoaderOptions has them: batch (1), shuffle, seed, drop_last, workers, ahead."""
 
-    def __init__(self, *tensors, **options):
-        self.count = len(tensors)
-        dataset = lib.tg_dataset_tensors(tensors)
+    def __init__(self, dataset, count, **options):
+        self.count = count
         self._handle = handle = lib.tg_loader(dataset, **options)
         loader_free, dataset_end = handle.end, abi.function(abi.FUNCTIONS["tg_dataset_end"])
 
@@ -44,3 +43,10 @@ class DataLoader:
     def seek(self, epoch, batch=0):
         """To a batch, as if all before it had been taken."""
         lib.tg_loader_seek(self, epoch, batch)
+
+
+class DataLoader(Batches):
+    """Batches of tensors whose rows belong together: for x, y in DataLoader(x, y, batch=64, shuffle=True, seed=1)."""
+
+    def __init__(self, *tensors, **options):
+        super().__init__(lib.tg_dataset_tensors(tensors), len(tensors), **options)

@@ -82,6 +82,31 @@ class Schedule:
         return lib.tg_lr_epoch(self)
 
 
+class GradScaler:
+    """Multiplies a loss, so that gradients in f16 do not vanish: scaler.scale(loss).backward(), then scaler.step(optimizer),
+    which updates only if all gradients are finite. options: as TgScalerOptions has them."""
+
+    def __init__(self, **options):
+        self._handle = lib.tg_scaler(**options)
+
+    def scale(self, loss):
+        return lib.tg_scaler_scale(self, loss)
+
+    def step(self, optimizer):
+        lib.tg_scaler_step(self, optimizer)
+        optimizer._forget()
+
+    @property
+    def value(self):
+        """The scale as it is now."""
+        return lib.tg_scaler_value(self)
+
+    def state_dict(self):
+        s = lib.tg_state_new()
+        lib.tg_scaler_state(self, s, None)
+        return dict(files.lent_items(s))
+
+
 def clip_grad_norm(params, most):
     """All gradients times most / their norm together, where that is larger; gives the norm."""
     return lib.tg_clip_grad_norm([t for t in params if not t._fixed], most)

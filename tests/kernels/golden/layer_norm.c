@@ -33,7 +33,7 @@ void r_4_32(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v17 = v15 + v16;
     f32 v18 = v17[0] + v17[1];
     f32 v19 = 0.0f + v18;
-    f32 v20 = v19 / 32.0f;
+    f32 v20 = v19 * 0.03125f;
     f32x16 v21 = f32x16_splat(v20);
     f32x16 v22 = v5 - v21;
     f32x16 v23 = v22 * v22;
@@ -51,7 +51,7 @@ void r_4_32(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v35 = v33 + v34;
     f32 v36 = v35[0] + v35[1];
     f32 v37 = 0.0f + v36;
-    f32 v38 = v37 / 32.0f;
+    f32 v38 = v37 * 0.03125f;
     f32 v39 = v38 + 1e-05f;
     f32 v40 = sqrt_f32(v39);
     f32 v41 = 1 / v40;

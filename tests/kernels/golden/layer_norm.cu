@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(32) r_4_32(f32 *__restrict__ p0, co
   f32 v13 = v11 + v12;
   f32 v14 = __shfl_xor_sync(0xffffffffu, v13, 1);
   f32 v15 = v13 + v14;
-  f32 v16 = v15 / 32.0f;
+  f32 v16 = v15 * 0.03125f;
   f32 v17 = v4 - v16;
   f32 v18 = fma_f32(v17, v17, 0.0f);
   f32 v19 = __shfl_xor_sync(0xffffffffu, v18, 16);
@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(32) r_4_32(f32 *__restrict__ p0, co
   f32 v26 = v24 + v25;
   f32 v27 = __shfl_xor_sync(0xffffffffu, v26, 1);
   f32 v28 = v26 + v27;
-  f32 v29 = v28 / 32.0f;
+  f32 v29 = v28 * 0.03125f;
   f32 v30 = v29 + 1e-05f;
   f32 v31 = sqrt_f32(v30);
   f32 v32 = 1 / v31;

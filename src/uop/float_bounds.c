@@ -1,17 +1,18 @@
-/* float_bounds.c: between which numbers a float lies. In: an expression. Out: the least and the largest
- * number it can be, where it is a number at all. The key fact: exp of what is known to be at most 0 needs
- * no step for results that overflow, and much of what is given to exp is -|x|, -x^2 or x less its maximum.
+/* float_bounds.c: bounds on the value of a float. In: an expression. Out: the least and the largest number
+ * it can be, if it is a number at all. There are two uses. exp of a value that is at most 0 needs no step for
+ * results that overflow, and the argument of exp is often -|x|, -x^2 or x minus its maximum. A cast to an
+ * integer has the bounds of its float, so a place that was clamped to an axis needs no gate.
  *
- * Rounding keeps the order of numbers, so ends computed in double are ends still once they are moved
- * outwards by a little. */
-#include "codegen/decompose.h"
+ * Rounding keeps the order of numbers, so bounds computed in double are still bounds once they are moved
+ * outwards a little. */
+#include "uop/float_bounds.h"
 #include <math.h>
 
 enum { MOST_DEEP = 6 };
 
 static const Bounds any = {-INFINITY, INFINITY};
 
-/* What a condition says of a node, on the side of a WHERE where we are. */
+/* What a condition implies about a node, on the side of the WHERE that is being examined. */
 typedef struct Known {
   const UOp *of;
   Bounds is;
@@ -26,7 +27,7 @@ static Bounds both(Bounds a, Bounds b) { return (Bounds){fmax(a.lo, b.lo), fmin(
 
 static Bounds either(Bounds a, Bounds b) { return (Bounds){fmin(a.lo, b.lo), fmax(a.hi, b.hi)}; }
 
-static Bounds outwards(Bounds a) { /* by more than a narrow float rounds */
+static Bounds outwards(Bounds a) { /* by more than the rounding error of a narrow float */
   return (Bounds){a.lo - fabs(a.lo) / 8, a.hi + fabs(a.hi) / 8};
 }
 
@@ -34,8 +35,8 @@ static Bounds find(const UOp *u, const Known *known, int deep);
 
 static bool is_number(const UOp *u) { return is_const(u) && !isnan(u->arg.v.f); }
 
-/* A WHERE: each side with what `p < q` says there. Where it is false, one may be NaN, and nothing is known
- * of the other. */
+/* The bounds of a WHERE: those of each side, given what `p < q` implies there. If `p < q` is false, one of
+ * p and q may be NaN; then nothing is known about the other. */
 static Bounds of_where(const UOp *u, const Known *known, int deep) {
   const UOp *cond = u->src[0], *p = cond->src[0], *q = cond->src[1];
   if (cond->op != OPS_CMPLT || !dtype_is_float((DType)p->dtype))
@@ -81,8 +82,16 @@ static Bounds find_alone(const UOp *u, const Known *known, int deep) {
   }
 }
 
+/* A bound that the dtype cannot hold becomes an infinity, because the value rounds to one. */
+static Bounds overflown(DType d, Bounds a) {
+  bool less = isinf(scalar_round(d, (Scalar){.f = a.lo}).f),
+       more = isinf(scalar_round(d, (Scalar){.f = a.hi}).f);
+  return (Bounds){less ? -INFINITY : a.lo, more ? INFINITY : a.hi};
+}
+
 static Bounds find(const UOp *u, const Known *known, int deep) {
   Bounds is = find_alone(u, known, deep);
+  if (dtype_is_float((DType)u->dtype)) is = overflown((DType)u->dtype, is);
   for (const Known *k = known; k; k = k->outer)
     if (k->of == u) is = both(is, k->is);
   return is;
@@ -90,11 +99,11 @@ static Bounds find(const UOp *u, const Known *known, int deep) {
 
 Bounds bounds_of(const UOp *u) { return find(u, NULL, MOST_DEEP); }
 
-/* ---- a value less a maximum. Before loops have their shapes, both are over whole loops. */
+/* ---- a value minus a maximum. This runs before opts shape the loops, so both are over whole loops. */
 enum { MOST_COMPARED = 200 };
 
-/* Whether u is what v is in some iteration: loop[i] of the maximum is `as[i]` wherever it stands in u. left:
- * nodes that may still be compared. */
+/* Whether u is the value of v in some iteration: u is v with loop[i] replaced by as[i] throughout. *left:
+ * how many more nodes may be compared. */
 static bool is_one_of(const UOp *u, const UOp *v, int n, UOp *const *loop, const UOp **as, int *left) {
   bool moves = false;
   if (--*left < 0) return false;

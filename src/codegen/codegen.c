@@ -441,7 +441,10 @@ static bool lower_once(Kernel *k, UOp *ast, UOpStore *ast_store) {
   PassEnv *e = k->opt->passes;
   uint64_t failed = k->mem->failed;
   str_init(&k->opts, k->mem);
-  k->st = store_new(k->mem);
+  if (k->st)
+    store_clear(k->st);
+  else
+    k->st = store_new(k->mem);
   if (k->st && e) store_set_env(k->st, &e->rewrites);
   k->sink = k->st ? copy_in(k->st, k->mem, ast, ast_store) : NULL;
   bool ok = k->sink && !refused_for_test(k) && kernel_open(k) &&
@@ -488,24 +491,29 @@ bool kernel_grid_cost(const Kernel *from, const OptVec *list, GridCost *out, boo
 
 /* Lowers a kernel. If its nest cannot take all opts, it takes fewer, and in the end none. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren,
-                       const CodegenOptions *opt, Arena *arena, UOpStore **st_out, Linear *out,
-                       Str *opts_text, TgError *err) {
+                       const CodegenOptions *opt, Arena *arena, UOpStore **st, Linear *out, Str *opts_text,
+                       TgError *err) {
   memset(out, 0, sizeof *out);
   CodegenOptions o = *opt;
   for (bool last = opt->noopt; !err->status; last = o.noopt) {
     Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1, .opt = &o, .arena = arena, .linear = out};
+    k.st = *st;
     if (o.prepack) k.stays = o.prepack->stays;
     bool ok = lower_once(&k, ast, ast_store);
     if (ok && opts_text) str_put(opts_text, str_text(&k.opts));
     str_free(&k.opts);
-    if (ok) return *st_out = k.st, TG_OK;
-    store_free(k.st);
+    *st = k.st;
+    if (ok) return TG_OK;
     out->n = out->nparam = 0;
     if (err->status) break;
-    if (last) return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered", out->name);
-    if (!fell_back(&k, opt->passes)) break;
-    o.leave_out = TG_MAX(2 * o.leave_out, 1);
-    o.noopt |= opt->opts || o.leave_out > 2 * k.nopt;
+    if (last)
+      error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered", out->name);
+    else if (fell_back(&k, opt->passes)) {
+      o.leave_out = TG_MAX(2 * o.leave_out, 1);
+      o.noopt |= opt->opts || o.leave_out > 2 * k.nopt;
+    }
   }
+  store_free(*st);
+  *st = NULL;
   return err->status;
 }

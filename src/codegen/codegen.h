@@ -78,11 +78,12 @@ bool kernel_passes(Kernel *k, const Pass *first, size_t n);
 /* Begins the comment line below a kernel's graph between two passes; emu/kernel_text.c reads it back. */
 #define KERNEL_TEXT "#| kernel "
 bool kernel_state_print(const Kernel *k, Str *out);
-/* Lowers the kernel `ast` to *out. out->at is allocated in *arena. The kernel's name is made from its loop
- * extents. */
+/* Lowers the kernel `ast` to *out. out->at is allocated in *arena, its nodes in *st: a store that is not
+ * needed any more, or NULL, for a new one. After a failure *st is NULL. The kernel's name is made from its
+ * loop extents. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren,
-                       const CodegenOptions *opt, Arena *arena, UOpStore **st_out, Linear *out,
-                       Str *opts_text, TgError *err);
+                       const CodegenOptions *opt, Arena *arena, UOpStore **st, Linear *out, Str *opts_text,
+                       TgError *err);
 
 /* Returns the kernel with a gate on each access that may leave its memory, or NULL if out of memory. */
 UOp *guard_accesses(UOpStore *st, TgMem *mem, UOp *sink);

@@ -22,6 +22,14 @@ typedef struct OpenLoop {
   UOpVec body, stores;
 } OpenLoop;
 
+/* What is known of a node of the nest. One record, because all of it is asked for at once. */
+typedef struct Lowered {
+  UOp *as;           /* what the node was lowered to, or NULL */
+  uint64_t reads;    /* the memories that the node or a source below it reads and that statements write */
+  uint32_t in, when; /* the serial of the loop that it was made in (0: not made), and the time */
+  int level;         /* the depth of that loop */
+} Lowered;
+
 typedef struct Lin {
   Kernel *k;
   Vec(OpenLoop) open; /* outermost first; open.at[0] is the kernel */
@@ -37,11 +45,7 @@ typedef struct Lin {
     uint32_t time, serial;
   } last[64]; /* per memory bit: the value last written to a register, and the loop in which it was written */
 
-  UOp **repl;          /* by node id: what the node was lowered to, .. */
-  uint32_t *in, *when; /* .. the serial of the loop that it was made in (0: not made) and the time, .. */
-  int *level;          /* .. and the depth of that loop */
-  /* by node id: memories that the node or a source below it reads and that statements write */
-  uint64_t *reads;
+  Lowered *of;    /* by node id */
   bool *updates;  /* by PARAM slot: true if an ORDERED loop writes it */
   UOpMap *listed; /* nodes already in the program, because lowering may produce the same node again */
   DType ix;
@@ -79,9 +83,9 @@ static uint32_t last_change(const Lin *l, uint64_t memories) {
 /* Whether u has been lowered in a loop that is still open and none of the memories that it reads has changed
  * since. */
 static bool is_made(const Lin *l, const UOp *u) {
-  if (!l->in[u->id] || l->level[u->id] >= (int)l->open.len) return false;
-  return l->open.at[l->level[u->id]].serial == l->in[u->id] &&
-         l->when[u->id] >= last_change(l, l->reads[u->id]);
+  const Lowered *w = &l->of[u->id];
+  if (!w->in || w->level >= (int)l->open.len) return false;
+  return l->open.at[w->level].serial == w->in && w->when >= last_change(l, w->reads);
 }
 
 static bool list(Lin *l, int level, UOp *u) { return u && vec_push(l->k->mem, &l->open.at[level].body, u); }
@@ -94,10 +98,9 @@ static bool list_once(Lin *l, int level, UOp *u) {
 }
 
 static bool set(Lin *l, const UOp *u, UOp *as, int level) {
-  l->repl[u->id] = as;
-  l->level[u->id] = level;
-  l->in[u->id] = l->open.at[level].serial;
-  l->when[u->id] = l->time;
+  Lowered *w = &l->of[u->id];
+  w->as = as, w->level = level;
+  w->in = l->open.at[level].serial, w->when = l->time;
   return as != NULL;
 }
 
@@ -112,7 +115,7 @@ static uint64_t read_in_place(const Lin *l, const UOp *u) {
 static int level_of_sources(const Lin *l, const UOp *u) {
   int level = 0;
   for (int i = 0; i < u->nsrc; i++)
-    level = TG_MAX(level, l->level[u->src[i]->id]);
+    level = TG_MAX(level, l->of[u->src[i]->id].level);
   return level;
 }
 
@@ -167,7 +170,7 @@ static bool make(Lin *l, UOp *u) {
   UOp *buf[70], **src = u->nsrc <= 70 ? buf : mem_alloc(l->k->mem, u->nsrc * sizeof *src);
   if (!src) return false;
   for (int i = 0; i < u->nsrc; i++)
-    src[i] = l->repl[u->src[i]->id];
+    src[i] = l->of[u->src[i]->id].as;
   DType d = lowered(l, u);
   int level = u->op == OPS_DEFINE_REG ? (int)l->open.len - 1 : level_of(l, u);
   bool done = false, ok = true;
@@ -235,12 +238,12 @@ static bool store(Lin *l, UOp *u) {
   if (!value(l, u->src[!last]) || !value(l, u->src[last])) return false;
   uint64_t m = memory->op == OPS_PARAM ? 0 : memory_bit(l, memory);
   written(l, m);
-  UOp *to = l->repl[u->src[0]->id], *v = l->repl[u->src[1]->id];
+  UOp *to = l->of[u->src[0]->id].as, *v = l->of[u->src[1]->id].as;
   if (m) {
     int bit = __builtin_ctzll(m);
     l->last[bit].reg = u->src[0];
     l->last[bit].value = v;
-    l->last[bit].level = l->level[u->src[1]->id];
+    l->last[bit].level = l->of[u->src[1]->id].level;
     l->last[bit].time = l->time;
     l->last[bit].serial = here->serial;
   }
@@ -261,7 +264,7 @@ static bool barrier(Lin *l, const UOp *u) {
 static bool prefetch(Lin *l, const UOp *u) {
   if (!value(l, u->src[0])) return false;
   return list(l, (int)l->open.len - 1,
-              UNEW(l->k->st, OPS_PREFETCH, DT_VOID, 1, ARG0, l->repl[u->src[0]->id]));
+              UNEW(l->k->st, OPS_PREFETCH, DT_VOID, 1, ARG0, l->of[u->src[0]->id].as));
 }
 
 static uint64_t writes_of(const Lin *l, const UOp *u) {
@@ -280,7 +283,7 @@ static bool loop(Lin *l, UOp *u) {
   if (uop_has(range->src[0], VAR)) l->partly |= open.writes;
   if (!value(l, range->src[0])) return false;
   Arg arg = {.range = {range->arg.range.id, range->arg.range.type, 0}};
-  open.range = uop_new(l->k->st, OPS_RANGE, l->ix, 1, 1, &l->repl[range->src[0]->id], arg);
+  open.range = uop_new(l->k->st, OPS_RANGE, l->ix, 1, 1, &l->of[range->src[0]->id].as, arg);
   written(l, open.writes);
   open.begun = l->time;
   if (!vec_push(l->k->mem, &l->open, open)) return false;
@@ -368,25 +371,21 @@ static bool lin_begin(Lin *l, UOp *sink, UOpVec *order, Linear *out) {
   TgMem *m = k->mem;
   if (!sink || !uop_toposort(k->st, m, &sink, 1, order)) return false;
   size_t n = store_id_limit(k->st) + 1;
-  l->repl = mem_alloc(m, n * sizeof *l->repl);
-  l->in = mem_alloc(m, n * sizeof *l->in);
-  l->when = mem_alloc(m, n * sizeof *l->when);
-  l->level = mem_alloc(m, n * sizeof *l->level);
-  l->reads = mem_alloc(m, n * sizeof *l->reads);
+  l->of = mem_alloc(m, n * sizeof *l->of);
   l->listed = uop_map_begin(k->st, k->st);
   for (size_t i = 0; i < order->len; i++)
     if (order->at[i]->op == OPS_PARAM)
       out->nparam = TG_MAX(out->nparam, (int)order->at[i]->arg.param.slot + 1);
   l->updates = mem_alloc(m, (size_t)out->nparam + 1);
-  if (!l->repl || !l->in || !l->when || !l->level || !l->reads || !l->listed || !l->updates) return false;
+  if (!l->of || !l->listed || !l->updates) return false;
   index_dtype(l, order);
   ordered_writes(l, sink, false);
   for (size_t i = 0; i < order->len; i++) {
     const UOp *u = order->at[i];
-    uint64_t *reads = &l->reads[u->id];
+    uint64_t *reads = &l->of[u->id].reads;
     *reads = u->op == OPS_LOAD ? memory_bit(l, place_memory(u->src[0])) : read_in_place(l, u);
     for (int s = 0; s < u->nsrc; s++)
-      *reads |= l->reads[u->src[s]->id];
+      *reads |= l->of[u->src[s]->id].reads;
   }
   OpenLoop kernel = {.serial = ++l->serial};
   bool ok = vec_push(m, &l->open, kernel);
@@ -401,9 +400,7 @@ static void lin_end(Lin *l) {
     vec_free(m, &l->open.at[i].body), vec_free(m, &l->open.at[i].stores);
   vec_free(m, &l->open), vec_free(m, &l->stack), vec_free(m, &l->next);
   uop_map_end(l->k->st, l->listed);
-  mem_free(m, l->repl), mem_free(m, l->in), mem_free(m, l->when), mem_free(m, l->level),
-      mem_free(m, l->reads);
-  mem_free(m, l->updates);
+  mem_free(m, l->of), mem_free(m, l->updates);
 }
 
 /* Whether a STORE is a step of a matrix unit that accumulates into the register itself. */

@@ -180,6 +180,7 @@ typedef struct Making {
   TgContext *ctx;
   Plan *plan;
   UOpStore *graphs; /* the store of the kernels' graphs */
+  UOpStore *spare;  /* NULL, or the store of the last kernel's list, which the next kernel takes */
   CodegenOptions options;
   Arena arena;
   Vec(struct Todo) todo;
@@ -187,7 +188,7 @@ typedef struct Making {
 } Making;
 
 /* A program that is made but not compiled yet. Its list is freed once its text exists, unless the device
- * runs lists. The next kernel then reuses the same memory, which is still in the caches. */
+ * runs lists. */
 typedef struct Todo {
   Making *of;
   int kernel; /* number in the plan */
@@ -202,7 +203,15 @@ typedef struct Todo {
   CachedProgram *prog;
 } Todo;
 
-static void todo_end(Todo *t) { store_free(t->st), str_free(&t->source), str_free(&t->opts); }
+/* Keeps the store of a list that is not needed any more: its memory is still in the caches. */
+static void spare_keep(Todo *t) {
+  if (!t->st) return;
+  store_free(t->of->spare);
+  t->of->spare = t->st;
+  t->st = NULL;
+}
+
+static void todo_end(Todo *t) { spare_keep(t), str_free(&t->source), str_free(&t->opts); }
 
 static TgStatus todo_lower(Todo *t, const char *opts) {
   Making *m = t->of;
@@ -210,8 +219,7 @@ static TgStatus todo_lower(Todo *t, const char *opts) {
   CodegenOptions options = m->options;
   if (opts) options.opts = opts;
   if (t->prepack.stays) options.prepack = &t->prepack;
-  store_free(t->st);
-  t->st = NULL;
+  if (!t->st) t->st = m->spare, m->spare = NULL;
   Str taken;
   str_init(&taken, &ctx->mem);
   TgStatus s = codegen_lower(&ctx->mem, t->ast, m->graphs, m->plan->dev->backend->renderer, &options,
@@ -316,8 +324,7 @@ static void todo_unlist(Todo *t) {
   t->spec = kernel_spec(&t->lin, be->renderer ? str_text(&t->source) : NULL);
   t->spec.packs = t->prepack.packs;
   if (be->has & HAS_LISTS) return;
-  store_free(t->st);
-  t->st = NULL;
+  spare_keep(t);
   t->lin.at = NULL;
   t->spec.listed = todo_listed;
 }
@@ -443,6 +450,7 @@ static TgStatus making_end(Making *m, TgStatus s) {
   }
   vec_free(&ctx->mem, &m->todo), map_free(&m->made);
   arena_free(&m->arena);
+  store_free(m->spare);
   return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
 }
 

@@ -68,6 +68,19 @@ void store_free(UOpStore *st) {
   mem_free(st->mem, st->table), mem_free(st->mem, st);
 }
 
+void store_clear(UOpStore *st) {
+  if (st->cap) memset(st->table, 0, st->cap * sizeof *st->table);
+  st->cap = 0; /* a small graph is found faster in the first part of the table */
+  for (size_t i = 0; i < st->big.len; i++)
+    mem_free(st->mem, st->big.at[i]);
+  st->big.len = st->all.len = st->free_ids.len = st->devices.len = 0;
+  st->len = st->created = 0;
+  memset(st->free_list, 0, sizeof st->free_list);
+  memset(st->recent_const, 0, sizeof st->recent_const);
+  arena_reset(&st->arena), arena_reset(&st->ints_arena), map_clear(&st->ints);
+  st->env = NULL, st->err = NULL, st->dims = NULL;
+}
+
 void store_set_env(UOpStore *st, RewriteEnv *env) { st->env = env; }
 
 void store_set_error(UOpStore *st, TgError *err) { st->err = err; }
@@ -115,22 +128,28 @@ static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *cons
   return h;
 }
 
+static void table_enter(UOpStore *st, const UOp *u) {
+  size_t j = u->hash & (st->cap - 1);
+  while (st->table[j].next_id)
+    j = (j + 1) & (st->cap - 1);
+  st->table[j] = (Slot){u->hash, u->id + 1};
+}
+
 /* Also reserves room in `all` for as many nodes as the table can hold. */
 static bool table_grow(UOpStore *st) {
   size_t cap = st->cap ? st->cap * (st->cap < 16384 ? 4 : 2) : 256;
   if (!vec_reserve(st->mem, &st->all, cap / 2)) return false;
-  Slot *t = mem_alloc(st->mem, cap * sizeof *t);
-  if (!t) return false;
-  for (size_t i = 0; i < st->cap; i++)
-    if (st->table[i].next_id) {
-      size_t j = st->table[i].hash & (cap - 1);
-      while (t[j].next_id)
-        j = (j + 1) & (cap - 1);
-      t[j] = st->table[i];
-    }
-  mem_free(st->mem, st->table);
-  st->table = t;
+  if (cap > st->room) {
+    Slot *t = mem_alloc(st->mem, cap * sizeof *t);
+    if (!t) return false;
+    mem_free(st->mem, st->table);
+    st->table = t;
+    st->room = cap;
+  } else if (st->cap)
+    memset(st->table, 0, st->cap * sizeof *st->table);
   st->cap = cap;
+  for (size_t id = 0; id < st->all.len; id++)
+    if (st->all.at[id]) table_enter(st, st->all.at[id]);
   return true;
 }
 
@@ -261,10 +280,7 @@ bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
         node_release(st, u, u->nsrc);
         continue;
       }
-      size_t j = u->hash & (st->cap - 1);
-      while (st->table[j].next_id)
-        j = (j + 1) & (st->cap - 1);
-      st->table[j] = (Slot){u->hash, u->id + 1};
+      table_enter(st, u);
     }
   }
   mem_free(st->mem, keep);

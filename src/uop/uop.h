@@ -379,6 +379,7 @@ RewriteEnv *store_env(const UOpStore *st);
  * memory. */
 bool store_set_device(UOpStore *st, int64_t uid, int device);
 void store_free(UOpStore *st);
+void store_clear(UOpStore *st);              /* makes it empty, but keeps its memory */
 size_t store_count(const UOpStore *st);      /* live nodes */
 size_t store_created(const UOpStore *st);    /* nodes ever made, a count that tests can bound */
 uint32_t store_id_limit(const UOpStore *st); /* every id is below this */

@@ -34,7 +34,7 @@ struct UOpStore {
   TgError *err; /* receives an error if a node cannot be allocated, or NULL */
   Arena arena, ints_arena;
   Slot *table;
-  size_t cap, len, created;
+  size_t cap, room, len, created; /* cap: slots in use, a power of two; room: slots that there are */
   UOp *free_list[SMALL_NSRC + 1]; /* freed nodes by number of sources; the first word of arg links them */
   Vec(UOp *) big;                 /* nodes with many sources, from the heap */
   Vec(UOp *) all;                 /* by id; NULL if swept */

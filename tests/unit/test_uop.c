@@ -40,8 +40,6 @@ static void test_arg_bytes(void **state) {
   assert_int_equal(mem.live, 0);
 }
 
-/* A graph is copied into another store while any allocation fails, and each one from there on: it is NULL, or
- * what it is otherwise; nothing is left. It has nodes of many sources, whose lists are allocated. */
 /* An integer to a narrow float is rounded once, with the sign that its dtype gives it. */
 static void test_integers_to_narrow(void **state) {
   (void)state;
@@ -72,6 +70,8 @@ static void test_integers_to_narrow(void **state) {
   }
 }
 
+/* A graph is copied into another store while any allocation fails, and each one from there on: it is NULL, or
+ * what it is otherwise; nothing is left. It has nodes of many sources, whose lists are allocated. */
 static void test_copy_without_memory(void **state) {
   (void)state;
 
@@ -106,9 +106,48 @@ static void test_copy_without_memory(void **state) {
     }
 }
 
+/* A chain of n nodes, some with many sources, some with a list; returns its end. */
+static UOp *chain(UOpStore *st, int n) {
+  UOp *src[12], *u = uop_index_const(st, 3);
+  for (int i = 0; i < n; i++) {
+    for (int k = 0; k < 12; k++)
+      src[k] = k ? uop_index_const(st, i + k) : u;
+    u = i % 7 ? uop_alu2(st, OPS_ADD, u, src[1]) : uop_new(st, OPS_SINK, DT_INDEX, 1, 12, src, ARG0);
+    if (i % 5 == 0)
+      u = uop_new(st, OPS_RESHAPE, DT_INDEX, 1, 1, &u, (Arg){.ints = ints_get(st, 1, &(int64_t){i})});
+  }
+  return u;
+}
+
+/* A cleared store numbers and hashes nodes as a new one does, small graphs behind large ones too; the second
+ * time it asks for no more memory. */
+static void test_cleared(void **state) {
+  (void)state;
+  static const int sizes[] = {0, 5000, 1, 300, 20000, 40, 20000};
+  TgMem mem = {0};
+  UOpStore *kept = store_new(&mem);
+  size_t live = 0;
+  for (size_t i = 0; i < TG_COUNT(sizes); i++) {
+    UOpStore *fresh = store_new(&mem);
+    const UOp *a = chain(kept, sizes[i]), *b = chain(fresh, sizes[i]);
+    assert_true(a && b && a->id == b->id && a->hash == b->hash && a->opmask == b->opmask);
+    assert_int_equal(store_count(kept), store_count(fresh));
+    assert_int_equal(store_created(kept), store_created(fresh));
+    assert_ptr_equal(chain(kept, sizes[i]), a); /* each node is found again */
+    assert_int_equal(store_count(kept), store_count(fresh));
+    store_free(fresh);
+    store_clear(kept);
+    assert_int_equal(store_count(kept), 0);
+    if (i == 4) live = mem.live;
+  }
+  assert_true(mem.live <= live);
+  store_free(kept);
+  assert_int_equal(mem.live, 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_arg_bytes),
-                                     cmocka_unit_test(test_integers_to_narrow),
-                                     cmocka_unit_test(test_copy_without_memory)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_arg_bytes), cmocka_unit_test(test_integers_to_narrow),
+      cmocka_unit_test(test_copy_without_memory), cmocka_unit_test(test_cleared)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -272,12 +272,17 @@ static void line_take(Program *p, const char *line) {
   bool where = is_any(op, "PARAM DEFINE_LOCAL "), typed = type_read(arg, &v);
   if (!typed) {
     Value from = !strcmp(op, "STORE") || !strcmp(op, "WHERE") ? second : first;
-    v.bytes = from.bytes, v.lanes = from.lanes, v.real = from.real;
+    v.bytes = from.bytes;
+    v.lanes = from.lanes;
+    v.real = from.real;
   }
   v.memory = where || (!strcmp(op, "INDEX") && first.memory);
   v.local = !strcmp(op, "DEFINE_LOCAL") || (!strcmp(op, "INDEX") && first.local);
-  if (is_any(op, "CMPLT CMPNE ") && first.bytes)
-    v.bytes = first.bytes, v.real = first.real, v.lanes = first.lanes;
+  if (is_any(op, "CMPLT CMPNE ") && first.bytes) {
+    v.bytes = first.bytes;
+    v.real = first.real;
+    v.lanes = first.lanes;
+  }
   counted(p, op, &v, &first);
   if (p->nvalue == p->room) {
     Value *grown = realloc(p->value, sizeof *grown * (size_t)(p->room = 2 * p->room + 256));

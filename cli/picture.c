@@ -118,7 +118,8 @@ static bool ppm_number(Bytes *b, long *out) {
 
 static bool ppm_decode(Bytes b, Picture *p) {
   long width = 0, height = 0, most = 0;
-  b.at += 2, b.n -= 2;
+  b.at += 2;
+  b.n -= 2;
   bool ok = ppm_number(&b, &width) && ppm_number(&b, &height) && ppm_number(&b, &most) && most == 255;
   if (ok && !room(b, p, width, height)) return false;
   ok = ok && b.n - 1 >= (size_t)width * (size_t)height * 3;

@@ -101,7 +101,8 @@ static bool assembler_put(Out *o, const char *name) {
            "  .balign 64\n  .globl WEIGHTS\nWEIGHTS:\n  .incbin \"%s\"\n"
            "#if defined __linux__ && defined __ELF__\n  .section .note.GNU-stack,\"\",%%progbits\n#endif\n",
            name, name, file);
-  o->at[ASSEMBLER] = o->assembler, o->nbytes[ASSEMBLER] = strlen(o->assembler);
+  o->at[ASSEMBLER] = o->assembler;
+  o->nbytes[ASSEMBLER] = strlen(o->assembler);
   return true;
 }
 
@@ -117,9 +118,12 @@ static bool exported(Out *o, TgJit *jit, const char *path, const TgExportOptions
   const char *called = e->name ? e->name : name;
   if (e->incbin && !assembler_put(o, called)) return false;
   if (!texts_made(jit, e, called, base_name(o->path[HEADER]), c)) return false;
-  o->at[HEADER] = c->header, o->nbytes[HEADER] = strlen(c->header);
-  o->at[SOURCE] = c->source, o->nbytes[SOURCE] = strlen(c->source);
-  o->at[WEIGHTS] = c->weights, o->nbytes[WEIGHTS] = c->weights_nbytes;
+  o->at[HEADER] = c->header;
+  o->nbytes[HEADER] = strlen(c->header);
+  o->at[SOURCE] = c->source;
+  o->nbytes[SOURCE] = strlen(c->source);
+  o->at[WEIGHTS] = c->weights;
+  o->nbytes[WEIGHTS] = c->weights_nbytes;
   return files_written(o);
 }
 

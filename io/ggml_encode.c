@@ -87,7 +87,10 @@ static double line_error(const float *x, int n, int most, Line l, double sums[4]
     double q = l.d != 0 ? rounded((x[i] - l.m) / l.d, 0, most) : 0,
            e = (double)l.d * q + (double)l.m - (double)x[i];
     error += e * e;
-    sums[0] += q, sums[1] += q * q, sums[2] += (double)x[i], sums[3] += q * (double)x[i];
+    sums[0] += q;
+    sums[1] += q * q;
+    sums[2] += (double)x[i];
+    sums[3] += q * (double)x[i];
   }
   return error;
 }

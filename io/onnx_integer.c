@@ -109,7 +109,9 @@ static Scaled op_conv_transpose(OnnxCall *c, const Scaled *in) {
   if (s && s->n > 1 && groups > 1) s = repeated(c, s, groups);
   TgTensor *b = NULL;
   if (!s || (c->nin > 2 && c->raw[2] && !(b = addend(c, 2, s, 1, 1, &channels)))) return scaled_none;
-  c->in[0] = x.t, c->in[1] = w.t, c->in[2] = b;
+  c->in[0] = x.t;
+  c->in[1] = w.t;
+  c->in[2] = b;
   return (Scaled){onnx_op_called(c), s};
 }
 

@@ -120,7 +120,8 @@ static const Source *beside_open(TgOnnx *m, const TensorHead *h) {
   OnnxBeside *b = doc_alloc(m->doc, sizeof *b);
   char *kept = b ? doc_alloc(m->doc, strlen(path) + 1) : NULL;
   if (!kept) return NULL;
-  b->name = h->location, b->path = strcpy(kept, path);
+  b->name = h->location;
+  b->path = strcpy(kept, path);
   if (!source_open(&b->s, file_tensor(m->ctx, kept), "onnx", kept)) return NULL;
   b->next = m->beside;
   m->beside = b;

@@ -39,7 +39,8 @@ static void free_all(Branches *b) {
   TgMem *m = b->k->mem;
   vec_free(m, &b->list), vec_free(m, &b->block), vec_free(m, &b->work);
   mem_free(m, b->place), mem_free(m, b->use), mem_free(m, b->late);
-  b->place = NULL, b->use = b->late = NULL;
+  b->place = NULL;
+  b->use = b->late = NULL;
 }
 
 /* Fills in the list and the facts about each place. */

@@ -140,7 +140,8 @@ static bool scaled(Search *s, const OptVec *from, size_t first) {
       if ((larger == other && t->op != OPT_TILE) || (!larger && t->n % 2) || (!other && o->n % 2)) continue;
       ok = list_copy(s->k, &list, from);
       if (!ok) break;
-      list.at[first].n = larger ? 2 * t->n : t->n / 2, list.at[i].n = other ? 2 * o->n : o->n / 2;
+      list.at[first].n = larger ? 2 * t->n : t->n / 2;
+      list.at[i].n = other ? 2 * o->n : o->n / 2;
       ok = tried(s, &list);
     }
     vec_free(s->k->mem, &list);

@@ -468,7 +468,8 @@ bool kernel_grid_cost(const Kernel *from, const OptVec *list, GridCost *out, boo
   Arena arena;
   Linear lin = {0};
   CodegenOptions o = *from->opt;
-  o.passes = NULL, o.costs = NULL;
+  o.passes = NULL;
+  o.costs = NULL;
   Kernel k = {.mem = from->mem,
               .err = &err,
               .ren = from->ren,

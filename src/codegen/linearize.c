@@ -99,8 +99,10 @@ static bool list_once(Lin *l, int level, UOp *u) {
 
 static bool set(Lin *l, const UOp *u, UOp *as, int level) {
   Lowered *w = &l->of[u->id];
-  w->as = as, w->level = level;
-  w->in = l->open.at[level].serial, w->when = l->time;
+  w->as = as;
+  w->level = level;
+  w->in = l->open.at[level].serial;
+  w->when = l->time;
   return as != NULL;
 }
 

@@ -429,7 +429,8 @@ static bool brought(Export *x, ExportPlace *p) {
   c.nbytes = m->nelem * (int64_t)dtype_size(m->dtype);
   if (!item_new(x, c.nbytes) || !arg_add(x, to, true) || !arg_add(x, from, false) || !call_add(x, c))
     return false;
-  p->kind = IN_ARENA, p->number = to.number;
+  p->kind = IN_ARENA;
+  p->number = to.number;
   return true;
 }
 

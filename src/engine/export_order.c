@@ -150,7 +150,8 @@ static bool units_sorted(Ordering *o) {
     for (size_t i = 0; i < o->ready.len; i++) {
       int64_t more = growth(o, o->ready.at[i]);
       if (more > least || (more == least && o->ready.at[i] > o->ready.at[best])) continue;
-      best = i, least = more;
+      best = i;
+      least = more;
     }
     int unit = o->ready.at[best];
     o->ready.at[best] = o->ready.at[--o->ready.len];

@@ -139,8 +139,10 @@ static double kernels_us(const TgContext *ctx, const Step *plans, size_t n, cons
       *all += p->kernel[k].est_us;
       if (moment(plans, i, d, k + 1) <= l->after)
         us += p->kernel[k].est_us;
-      else if (!b->kernels++)
-        b->plan = p->number, b->kernel = k;
+      else if (!b->kernels++) {
+        b->plan = p->number;
+        b->kernel = k;
+      }
     }
   }
   return us;

@@ -490,7 +490,9 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
     if (!p.stays || (s = context_cancelled(ctx))) continue;
     const Prepacked *same = map_get_ptr(&first, whole);
     if (same && same->stays == p.stays) {
-      each[k].run = same->run, each[k].pack = same->pack, each[k].reads = same->reads;
+      each[k].run = same->run;
+      each[k].pack = same->pack;
+      each[k].reads = same->reads;
       continue;
     }
     if (!same && !map_put_ptr(&first, (uintptr_t)whole, &each[k])) s = TG_ERR_NOMEM;
@@ -500,9 +502,10 @@ TgStatus programs_prepacked(TgContext *ctx, Plan *plan, Prepacked *each) {
     if (s || !each[k].run) continue;
     Prepacked *known = map_get_ptr(&m.made, each[k].run);
     p.packs = true;
-    if (known)
-      each[k].pack = known->pack, each[k].reads = known->reads;
-    else if (!(s = program_prepacked(&m, k, ast, &p, &each[k].pack)) && p.list == each[k].run->packed.list)
+    if (known) {
+      each[k].pack = known->pack;
+      each[k].reads = known->reads;
+    } else if (!(s = program_prepacked(&m, k, ast, &p, &each[k].pack)) && p.list == each[k].run->packed.list)
       each[k].reads = p.reads;
     if (!s && !map_put_ptr(&m.made, (uintptr_t)each[k].run, &each[k])) s = TG_ERR_NOMEM;
   }

@@ -198,7 +198,8 @@ static void access_found(Program *p, const UOp *u, const int *loop, int depth, d
   Access *a = &p->access[p->naccess++];
   *a = (Access){
       .memory = m, .size = (int)dtype_size((DType)v->dtype), .store = u->op == OPS_STORE, .trips = trips};
-  a->bytes = a->size * v->lanes, a->depth = depth;
+  a->bytes = a->size * v->lanes;
+  a->depth = depth;
   memcpy(a->loop, loop, (size_t)depth * sizeof *loop);
   if (number_of(p, at) >= 0) p->needed[number_of(p, at)] = 1;
 }
@@ -240,7 +241,8 @@ static bool looked_through(Program *p) {
       const MatrixShape *s = &matrix_shapes[u->arg.i];
       *(matrix_in_shared(s) ? &p->apart : &p->products) += trips * s->cycles;
     }
-    p->issued += trips * p->cost[i], p->text += p->cost[i];
+    p->issued += trips * p->cost[i];
+    p->text += p->cost[i];
     access_found(p, u, loop, depth, trips);
     if (u->op == OPS_END && depth) {
       p->end[number_of(p, u->src[0])] = i;
@@ -289,7 +291,9 @@ static void places_computed(Program *p) {
   int64_t block[3] = {1, 1, 1}, stride[3];
   for (int d = 0; d < 3; d++)
     block[d] = TG_MAX(p->lin->local[d], 1);
-  stride[0] = 1, stride[1] = block[0], stride[2] = block[0] * block[1];
+  stride[0] = 1;
+  stride[1] = block[0];
+  stride[2] = block[0] * block[1];
   for (int i = -MATRIX_THREADS; i < p->ndigit; i++) {
     for (int v = 0; v < p->nvar; v++) {
       const UOp *u = p->var[v];
@@ -401,7 +405,8 @@ static void joined(Program *p) {
     }
     a->as = to ? to->as : i;
     if (!to) {
-      a->alike = 1, a->least = a->most = a->lane[0];
+      a->alike = 1;
+      a->least = a->most = a->lane[0];
       continue;
     }
     if (a->lane[0] == UNKNOWN || (a->lane[0] >= to->least && a->lane[0] <= to->most && to->alike == 1))
@@ -506,7 +511,8 @@ static void traffic_of(Program *p, double blocks, GridCost *out) {
   for (int i = 0; i < p->naccess; i++) { /* a row that is read again is in L2, if that has room for it */
     const Access *a = &p->access[i];
     if (!a->alike || a->memory->op != OPS_PARAM || (a->repeats && under_way <= cached)) continue;
-    once += a->once, again += a->again;
+    once += a->once;
+    again += a->again;
   }
   out->l2 = fmax(of_block * ceil(blocks / t->cores), of_block * blocks / t->cores) / each_us;
   out->memory =
@@ -561,7 +567,8 @@ static double warp_run(Program *p, int from, int to, double now) {
         now += each * (n - 1);
       }
       i = p->end[i];
-      last = now, issued = 0;
+      last = now;
+      issued = 0;
       continue;
     }
     double start = now + issued, value = u->op == OPS_STORE ? ready_of(p, u->src[1]) : 0;

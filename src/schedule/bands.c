@@ -254,7 +254,9 @@ static int64_t live_bytes(const Bands *b, int k) {
 
 /* Computes the memory and the extra time of a chain in `count` bands. Returns false if it is impossible. */
 static bool chain_tried(Bands *b, int first, int last, int loop, int count) {
-  b->first = first, b->last = last, b->count = 0;
+  b->first = first;
+  b->last = last;
+  b->count = 0;
   for (int k = first; k <= last; k++)
     if (b->out->kernel[k].band) return false;
   for (int t = 0; t < b->out->ntemp; t++)
@@ -269,7 +271,9 @@ static bool chain_tried(Bands *b, int first, int last, int loop, int count) {
       b->row[k - first].whole |= !band;
     }
   }
-  b->count = count, b->us = 0, b->peak = 0;
+  b->count = count;
+  b->us = 0;
+  b->peak = 0;
   for (int k = last; k >= first; k--) {
     if (!window_set(b, k) || !needs_handed(b, k)) return b->count = 0, false;
     const Row *r = &b->row[k - first];
@@ -411,8 +415,12 @@ static bool chain_chosen(Bands *b, int at, int64_t most, int64_t before) {
           bool fits = b->peak <= most, fitted = count && least <= most;
           bool better = fits ? !fitted || b->us < us : !fitted && b->peak < least;
           if (!better) continue;
-          first = i, last = j, loop = l, count = counts[c];
-          least = b->peak, us = b->us;
+          first = i;
+          last = j;
+          loop = l;
+          count = counts[c];
+          least = b->peak;
+          us = b->us;
           if (fits) break;
         }
   return count && chain_tried(b, first, last, loop, count);

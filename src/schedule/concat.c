@@ -230,7 +230,8 @@ static bool store_left(Concat *c, const Box *left, Store *out) {
     all[i] = uop_substitute(s->st, s->mem, all[i], own->nrange, own->range, to);
     if (!all[i] || !(all[i] = uop_simplify(s->st, s->mem, all[i]))) return false;
   }
-  out->place = all[0], out->value = all[1];
+  out->place = all[0];
+  out->value = all[1];
   return true;
 }
 

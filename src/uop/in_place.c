@@ -57,7 +57,8 @@ static bool access_next(const Linear *lin, Access *a, Ops op, int slot) {
     if (u->op == OPS_END) a->nloop--;
     if ((Ops)u->op != op || param_of(x) != slot) continue;
     memset(a->by, 0, sizeof a->by);
-    a->n = a->steps = 0, a->c = 0;
+    a->n = a->steps = 0;
+    a->c = 0;
     a->index = x->op == OPS_INDEX ? x->src[1] : NULL;
     a->lanes = op == OPS_LOAD ? u->lanes : u->src[1]->lanes;
     a->known = x->op == OPS_INDEX && place_add(a, a->index, 1);
@@ -76,12 +77,15 @@ static void difference_add(Difference *d, int64_t by, int64_t lo, int64_t hi) {
   int i = 0;
   if (by < 0) {
     int64_t least = -hi;
-    by = -by, hi = -lo, lo = least;
+    by = -by;
+    hi = -lo;
+    lo = least;
   }
   while (i < d->n && d->by[i] != by)
     i++;
   if (i == d->n) d->by[d->n] = by, d->lo[d->n] = d->hi[d->n] = 0, d->n++;
-  d->lo[i] += lo, d->hi[i] += hi;
+  d->lo[i] += lo;
+  d->hi[i] += hi;
 }
 
 static bool is_never_zero(Difference *d) {
@@ -97,11 +101,14 @@ static bool is_never_zero(Difference *d) {
     }
     if (lo > 0 || hi < 0) return true;
     if (!d->n) return false;
-    lo -= d->by[most] * d->lo[most], hi -= d->by[most] * d->hi[most];
+    lo -= d->by[most] * d->lo[most];
+    hi -= d->by[most] * d->hi[most];
     if (d->by[most] <= hi || d->by[most] <= -lo) return false;
     if (d->lo[most] > 0 || d->hi[most] < 0) return true;
     d->n--;
-    d->by[most] = d->by[d->n], d->lo[most] = d->lo[d->n], d->hi[most] = d->hi[d->n];
+    d->by[most] = d->by[d->n];
+    d->lo[most] = d->lo[d->n];
+    d->hi[most] = d->hi[d->n];
   }
 }
 
@@ -177,7 +184,8 @@ static bool may_be_one(const Linear *lin, int from, int to) {
   Access load, store = {.at = -1};
   int pairs = 0;
   while (access_next(lin, &store, OPS_STORE, to)) {
-    load.at = -1, load.nloop = 0;
+    load.at = -1;
+    load.nloop = 0;
     while (access_next(lin, &load, OPS_LOAD, from))
       if (++pairs > MOST_PAIRS || meet(&store, &load)) return false;
   }

@@ -78,7 +78,9 @@ void store_clear(UOpStore *st) {
   memset(st->free_list, 0, sizeof st->free_list);
   memset(st->recent_const, 0, sizeof st->recent_const);
   arena_reset(&st->arena), arena_reset(&st->ints_arena), map_clear(&st->ints);
-  st->env = NULL, st->err = NULL, st->dims = NULL;
+  st->env = NULL;
+  st->err = NULL;
+  st->dims = NULL;
 }
 
 void store_set_env(UOpStore *st, RewriteEnv *env) { st->env = env; }

@@ -490,28 +490,33 @@ static bool reached(Walk *w, int32_t rule, uint8_t *calls) {
   return end;
 }
 
-/* Removes rules that call none of the remaining rules, until nothing changes. The remaining rules are on a
- * cycle or call one. Returns one of them; -1: there are none. */
+/* The first of the remaining rules that rule i calls before it takes a character; -1: none. */
+static int32_t remaining_call(Walk *w, int32_t i, uint8_t *calls, const uint8_t *left) {
+  memset(calls, 0, w->g->nrules);
+  reached(w, i, calls);
+  for (size_t k = 0; k < w->g->nrules; k++)
+    if (calls[k] && left[k]) return (int32_t)k;
+  return -1;
+}
+
+/* Removes rules that call none of the remaining rules, until nothing changes. Each remaining rule then calls
+ * another, so as many calls as there are rules lead into a cycle. Returns a rule of it; -1: none remains. */
 static int32_t ring_of(Walk *w, uint8_t *calls, uint8_t *left) {
-  size_t n = w->g->nrules;
-  memset(left, 1, n);
+  int32_t n = (int32_t)w->g->nrules, at = -1;
+  memset(left, 1, w->g->nrules);
   for (bool changed = true; changed;) {
     changed = false;
-    for (size_t i = 0; i < n; i++) {
-      bool any = false;
-      if (!left[i]) continue;
-      memset(calls, 0, n);
-      reached(w, (int32_t)i, calls);
-      for (size_t k = 0; k < n; k++)
-        any |= calls[k] && left[k];
-      if (any) continue;
+    for (int32_t i = 0; i < n; i++) {
+      if (!left[i] || remaining_call(w, i, calls, left) >= 0) continue;
       left[i] = 0;
       changed = true;
     }
   }
-  for (size_t i = 0; i < n; i++)
-    if (left[i]) return (int32_t)i;
-  return -1;
+  for (int32_t i = 0; i < n && at < 0; i++)
+    if (left[i]) at = i;
+  for (int32_t i = 0; i < n && at >= 0; i++)
+    at = remaining_call(w, at, calls, left);
+  return at;
 }
 
 static bool no_ring(const Reader *r) {

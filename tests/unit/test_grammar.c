@@ -270,6 +270,7 @@ static void test_wrong(void **state) {
       {"root ::= \"\xff\"", "no UTF-8"},
       {"root ::= root \"a\" | \"b\"", "calls itself"},
       {"root ::= a\na ::= \"\" b \"x\"\nb ::= [c]* a?", "calls itself"},
+      {"root ::= lead\nlead ::= ring\nring ::= ring2 \"a\"\nring2 ::= ring | \"b\"", "rule ring"},
       {"root ::= ((((((((((.{1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}",
        "repetitions"},
   };

@@ -91,11 +91,21 @@ static bool reorders_sum(const KernelShape *c, const Taken *t) {
   return reorders;
 }
 
+/* Whether a sum of floats that others are nested in is computed in lanes. Without others in it, a long sum
+ * always has lanes (search). */
+static bool parts_sum(const KernelShape *c, const Taken *t) {
+  bool parts = false;
+  for (int k = 0; k < t->n && k < MAX_TAKEN; k++)
+    for (int b = 0; b < c->nbody; b++)
+      parts |= t->opt[k].op == OPT_GROUP && !c->body[b].integers && (c->body[b].own >> t->opt[k].r & 1);
+  return parts && is_nested(c);
+}
+
 /* If `invariant` is set, the order of a sum must not depend on what else is in the batch. Nested sums always
  * keep their order. Otherwise a row of Q6_K alone would have other bits than among 19 rows
  * (tests/unit/test_packed.c). */
 static bool keeps_order(const KernelShape *c, const Taken *t) {
-  if (c->invariant && cuts_sum(c, t)) return false;
+  if (c->invariant && (cuts_sum(c, t) || parts_sum(c, t))) return false;
   return !(c->invariant || is_nested(c)) || !reorders_sum(c, t);
 }
 

@@ -291,7 +291,8 @@ static bool nesting_pays(Sched *s, int i, bool *pays) {
   double gain = is_swollen(s, &old, stage_at(s, i))       ? 2
                 : q->nproduct || stage_at(s, i)->nproduct ? LEAST_GAIN
                                                           : 1;
-  *pays = nested.us < (own.us + apart.us) * gain;
+  /* apart and nested, the reader's sum may have another order; which it has must not depend on the batch */
+  *pays = s->opt->invariant ? nested.us < IMPOSSIBLE_US : nested.us < (own.us + apart.us) * gain;
   if (s->opt->explain) {
     str_printf(s->opt->explain, "%s s%d in s%d: apart ", *pays ? "nest " : "no   ", i, reader);
     cost_print(s->opt->explain, &own), str_put(s->opt->explain, " + "), cost_print(s->opt->explain, &apart);

@@ -203,9 +203,8 @@ static void row_of(TgContext *ctx, Weights *k, const float *x, int64_t rows, int
 
 /* Rows times a matrix of blocks: the products of a block are summed as integers, and their sums, each with the
  * block's scale, as floats. Returns the number of launches. */
-static uint64_t rows_by_blocks(bool invariant, int64_t rows, float *got) {
-  enum { BLOCKS = 24, EACH = 32, COLUMNS = 48 };
-
+static uint64_t rows_by_blocks(bool invariant, int64_t rows, const int64_t shape[3], float *got) {
+  const int64_t BLOCKS = shape[0], EACH = shape[1], COLUMNS = shape[2];
   TgContext *ctx = open_on("CPU", 1, 0);
   tg_setting(ctx, "BATCH_INVARIANT", invariant);
   TgTensor *i = tg_arange(ctx, 0, (double)(BLOCKS * EACH * COLUMNS));
@@ -221,22 +220,28 @@ static uint64_t rows_by_blocks(bool invariant, int64_t rows, float *got) {
   TgTensor *xw = tg_mul(tg_cast(x, TG_I32), tg_cast(w, TG_I32));
   TgTensor *whole = tg_sum(xw, .axis = TG_AXES(-1), .dtype = TG_I32);
   TgTensor *y = tg_sum(tg_mul(tg_float(whole), scale), .axis = TG_AXES(-1));
-  if (tg_realize(y) || tg_read(tg_slice(y, 0, 0, 1), got, COLUMNS * sizeof *got))
+  if (tg_realize(y) || tg_read(tg_slice(y, 0, 0, 1), got, (size_t)COLUMNS * sizeof *got))
     fail_msg("%s", tg_errmsg(ctx));
   uint64_t launches = tg_counters(ctx).launches;
   tg_close(ctx);
   return launches;
 }
 
-/* A sum of integers has the same bits in any order. So it goes into the sum of floats that reads it. */
+/* A sum of integers has the same bits in any order. So it goes into the sum of floats that reads it, whatever
+ * that costs: otherwise the sum of floats would have another order for one row than for many. */
 static void test_integers_nest(void **state) {
   (void)state;
-  float alone[48], got[48];
-  assert_int_equal(rows_by_blocks(false, 1, got), 1);
-  assert_int_equal(rows_by_blocks(true, 1, alone), 1);
-  for (int64_t rows = 2; rows <= 17; rows += 5) {
-    assert_int_equal(rows_by_blocks(true, rows, got), 1);
-    assert_memory_equal(got, alone, sizeof got);
+  static const int64_t shapes[][3] = {{24, 32, 48}, {16, 32, 33}, {7, 32, 5},
+                                      {64, 16, 17}, {40, 64, 1},  {3, 256, 64}};
+  float alone[64], got[64];
+  assert_int_equal(rows_by_blocks(false, 1, shapes[0], got), 1);
+  for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+    size_t nbytes = (size_t)shapes[k][2] * sizeof *got;
+    assert_int_equal(rows_by_blocks(true, 1, shapes[k], alone), 1);
+    for (int64_t rows = 2; rows <= 17; rows += 5) {
+      assert_int_equal(rows_by_blocks(true, rows, shapes[k], got), 1);
+      assert_memory_equal(got, alone, nbytes);
+    }
   }
 }
 

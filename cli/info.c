@@ -336,6 +336,7 @@ const CliCommand command_info = {
     .name = "info",
     .summary = "facts about this build, its cache and its environment; or about a file",
     .arguments = "[FILE]",
+    .models = 1,
     .most = 1,
     CLI_TAKES(InfoOptions, options),
     .run = run_info,

@@ -1,7 +1,7 @@
 /* options.c: reads options by a command's table, and writes the table as help, as completion for three shells
  * and as man pages. In: a CliCommand and the words after its name. Out: the struct of options that the
  * command's run receives. */
-#include "cli.h"
+#include "hub.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -178,7 +178,12 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
     fprintf(stderr, "options of the program follow --: tg %s -- %s ..\n", c->name, argument[0]);
   if (rc == CLI_USAGE) fprintf(stderr, "try: tg help %s\n", c->name);
   running = c->name;
-  if (rc < 0) rc = c->run(options, argument, n);
+  if (rc < 0) {
+    HubNames names = {.n = 0};
+    rc = hub_names(c, options, argument, n, &names);
+    if (rc == CLI_OK) rc = c->run(options, argument, n);
+    hub_names_free(&names);
+  }
   free(options), free(argument);
   return rc;
 }
@@ -219,6 +224,11 @@ static void listed_put(FILE *to, const CliCommand *c, int columns) {
   wrapped(to, text, 0, columns);
 }
 
+/* Ends the help of each command that takes models. */
+static const char models_help[] = "A model is a gguf file, a folder in Hugging Face's form, or a name, "
+                                  "hf:OWNER/REPO[:QUANT], whose files are "
+                                  "downloaded if they are not here (tg help fetch).";
+
 static void command_help(FILE *to, const CliCommand *c, int columns) {
   fprintf(to, "usage: tg %s%s%s%s\n", c->name, c->noptions ? " [options]" : "", *c->arguments ? " " : "",
           c->arguments);
@@ -240,6 +250,7 @@ static void command_help(FILE *to, const CliCommand *c, int columns) {
     wrapped(to, c->options[k].help, apart ? 6 : wide + 4, columns);
   }
   if (c->more) wrapped(to, c->more, 0, columns);
+  if (c->models) wrapped(to, models_help, 0, columns);
   if (c->listed) listed_put(to, c, columns);
 }
 
@@ -432,6 +443,7 @@ static void manual_of(const CliCommand *c) {
     roff(c->options[k].help);
   }
   if (c->more) puts(".PP"), roff(c->more);
+  if (c->models) puts(".PP"), roff(models_help);
 }
 
 static void manual_head(const CliCommand *c) { /* the page of `tg bench ops` is called tg-bench-ops */

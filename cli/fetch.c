@@ -59,6 +59,7 @@ static void sha_begin(Sha *s) {
 
 static uint32_t turned(uint32_t x, int by) { return x >> by | x << (32 - by); }
 
+/* Eight rounds use each of the eight values once in each role, so that none has to be moved. */
 static void sha_block(Sha *s, const uint8_t *p) {
   uint32_t w[64], v[8];
   for (int i = 0; i < 16; i++)
@@ -70,23 +71,40 @@ static void sha_block(Sha *s, const uint8_t *p) {
     w[i] = w[i - 16] + a + w[i - 7] + b;
   }
   memcpy(v, s->state, sizeof v);
-  for (int i = 0; i < 64; i++) {
-    uint32_t e = v[4], a = v[0];
-    uint32_t t1 =
-        v[7] + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + s->k[i] + w[i];
-    uint32_t t2 = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-    memmove(v + 1, v, 7 * sizeof *v);
-    v[4] += t1;
-    v[0] = t1 + t2;
+#define V(n) v[((n)-r) & 7]
+#define ROUND(turn)                                                                                          \
+  {                                                                                                          \
+    enum { r = turn };                                                                                       \
+    uint32_t e = V(4), a = V(0);                                                                             \
+    uint32_t t = V(7) + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + ((e & V(5)) ^ (~e & V(6))) +        \
+                 s->k[i + r] + w[i + r];                                                                     \
+    V(3) += t;                                                                                               \
+    V(7) = t + (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & V(1)) ^ (a & V(2)) ^ (V(1) & V(2)));   \
   }
+  for (int i = 0; i < 64; i += 8) {
+    ROUND(0)
+    ROUND(1)
+    ROUND(2)
+    ROUND(3)
+    ROUND(4)
+    ROUND(5)
+    ROUND(6)
+    ROUND(7)
+  }
+#undef ROUND
+#undef V
   for (int i = 0; i < 8; i++)
     s->state[i] += v[i];
 }
 
 static void sha_add(Sha *s, const void *data, size_t n) {
-  for (const uint8_t *p = data; n--; p++) {
-    s->block[s->nbytes++ % 64] = *p;
-    if (s->nbytes % 64 == 0) sha_block(s, s->block);
+  for (const uint8_t *p = data; n;) {
+    size_t at = s->nbytes % 64, k = n < 64 - at ? n : 64 - at;
+    if (k < 64) memcpy(s->block + at, p, k);
+    if (at + k == 64) sha_block(s, k < 64 ? s->block : p);
+    s->nbytes += k;
+    p += k;
+    n -= k;
   }
 }
 
@@ -482,11 +500,19 @@ static const CliOption options[] = {
                 "what its sum must be; another one, and the file is not kept"),
     CLI_FLAG_OF(Options, json, "json", "the result as an object")};
 
-const CliCommand command_fetch = {.name = "fetch",
-                                  .summary = "download a file or a model, going on where an earlier call was "
-                                             "cut off",
-                                  .arguments = "URL|hf:OWNER/REPO[:QUANT]",
-                                  .least = 1,
-                                  .most = 1,
-                                  CLI_TAKES(Options, options),
-                                  .run = run_fetch};
+const CliCommand command_fetch = {
+    .name = "fetch",
+    .summary = "download a file or a model, going on where an earlier call was "
+               "cut off",
+    .arguments = "URL|hf:OWNER/REPO[:QUANT]",
+    .least = 1,
+    .most = 1,
+    CLI_TAKES(Options, options),
+    .run = run_fetch,
+    .more = "hf:OWNER/REPO names a model of the Hugging Face Hub: its gguf file with QUANT "
+            "as a word of its name, else the one of Q4_K_M, of Q8_0, or the only one; without "
+            "a gguf file its folder. It goes to $TG_MODELS, else to tinygrad-c/models "
+            "in $XDG_CACHE_HOME or ~/.cache, and its path is printed; what reads pictures "
+            "for it (mmproj) comes too. $HF_TOKEN opens models that are not public; "
+            "$HF_ENDPOINT is another hub. Files that are there are checked, and those that "
+            "the hub has changed are replaced."};

@@ -54,16 +54,22 @@ static bool name_read(Hub *h) {
 }
 
 /* The place of the cache of kernels, src/runtime/cache.c, has the same rule. */
-static bool folder_found(Hub *h) {
+bool hub_root(char *to, size_t cap) {
   const char *models = getenv("TG_MODELS"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  size_t cap = sizeof h->folder - 2 * HUB_LONGEST; /* the files' names follow */
-  int n = models && *models        ? snprintf(h->folder, cap, "%s/%s", models, h->repo)
-          : xdg && xdg[0] == '/'   ? snprintf(h->folder, cap, "%s/tinygrad-c/models/%s", xdg, h->repo)
-          : home && home[0] == '/' ? snprintf(h->folder, cap, "%s/.cache/tinygrad-c/models/%s", home, h->repo)
+  int n = models && *models        ? snprintf(to, cap, "%s", models)
+          : xdg && xdg[0] == '/'   ? snprintf(to, cap, "%s/tinygrad-c/models", xdg)
+          : home && home[0] == '/' ? snprintf(to, cap, "%s/.cache/tinygrad-c/models", home)
                                    : -1;
   if (n < 0)
     return cli_refuse(0, cli_running(), "where do models go? TG_MODELS, XDG_CACHE_HOME and HOME are not set");
   return (size_t)n < cap || cli_refuse(0, cli_running(), "the folder of models has too long a name");
+}
+
+bool hub_folder_set(Hub *h) {
+  char root[HUB_PATH - sizeof h->repo - 2 * HUB_LONGEST]; /* the files' names follow */
+  if (!hub_root(root, sizeof root)) return false;
+  snprintf(h->folder, sizeof h->folder, "%s/%s", root, h->repo);
+  return true;
 }
 
 /* Creates the folders before the path's last slash, for the owner alone: the cache of kernels may stand in
@@ -150,7 +156,7 @@ int hub_path(const HubAsk *ask, HubPaths *p) {
   cli_catch_interrupt();
   int rc = h.want ? CLI_OK : hub_no_memory();
   if (!rc && !name_read(&h)) rc = CLI_USAGE;
-  if (!rc && (!folder_found(&h) || !endpoint_found(&h))) rc = CLI_FAILED;
+  if (!rc && (!hub_folder_set(&h) || !endpoint_found(&h))) rc = CLI_FAILED;
   if (!rc) rc = hub_listing_open(&h);
   if (!rc) rc = paths_found(&h, p);
   if (cli_interrupted()) rc = CLI_INTERRUPTED;

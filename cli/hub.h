@@ -22,6 +22,9 @@ bool hub_is(const char *text); /* whether it begins with hf: */
  * empty. */
 int hub_path(const HubAsk *ask, HubPaths *p);
 
+/* Prints the models by name that are on this disk, one a line. Returns an exit code. */
+int hub_models(bool json);
+
 /* The memory of the paths that stand for the names in a command line. */
 typedef struct HubNames {
   char *at[CLI_MANY + 8];

@@ -76,6 +76,19 @@ static int64_t model_size(const Hub *h, const char *path) {
   return sum;
 }
 
+int64_t hub_size_whole(const Hub *h, const char *path) {
+  char other[HUB_LONGEST + 1];
+  int piece, n = hub_pieces(path, &piece);
+  int64_t sum = hub_size_there(h, path);
+  if (!is_candidate(path, false) || sum != hub_size(h, path)) return 0;
+  for (int i = 2; i <= n; i++) {
+    hub_piece_put(other, path, i, n);
+    if (!json_object_get(h->list, other) || hub_size_there(h, other) != hub_size(h, other)) return 0;
+    sum += hub_size(h, other);
+  }
+  return sum;
+}
+
 /* Counts the candidates that have a word (NULL: all). *first: the first of them; *smallest: the smallest. */
 static int count_of(const Hub *h, bool projector, const char *word, bool loose, const char **first,
                     const char **smallest) {

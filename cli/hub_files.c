@@ -10,12 +10,12 @@
 #include <string.h>
 #include <strings.h>
 
-/* What is wanted of a repository without a gguf file, besides the weights: the files that io/hf*.c reads, and
- * those that describe them. No star stands for a slash. */
+/* What is wanted of a repository without a gguf file, besides config.json and the weights: the files that
+ * io/hf*.c reads, and those that describe them. No star stands for a slash. */
 static const char *const folder_files[] = {
-    "config.json",         "tokenizer*.json",          "generation_config.json", "special_tokens_map.json",
-    "chat_template.*",     "preprocessor_config.json", "processor_config.json",  "modules.json",
-    "[0-9]_*/config.json", "sentence_*.json"};
+    "tokenizer*.json", "generation_config.json",   "special_tokens_map.json",
+    "chat_template.*", "preprocessor_config.json", "processor_config.json",
+    "modules.json",    "[0-9]_*/config.json",      "sentence_*.json"};
 static const char weights_file[] = "model.safetensors", weights_index[] = "model.safetensors.index.json";
 
 int hub_want(Hub *h, const char *path) {
@@ -118,7 +118,7 @@ static int index_wanted(Hub *h) {
   return rc;
 }
 
-/* Wants the folder form, whose path is the folder. */
+/* Wants the folder form, whose path is the folder. config.json comes last: with it the folder is whole. */
 int hub_want_folder(Hub *h) {
   const char *path;
   json_t *file;
@@ -141,7 +141,7 @@ int hub_want_folder(Hub *h) {
         break;
       }
   }
-  return rc;
+  return rc ? rc : hub_want(h, "config.json");
 }
 
 /* Wants a gguf file, with all pieces of it. */

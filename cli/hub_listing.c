@@ -59,9 +59,8 @@ static bool page_put(json_t *list, const json_t *page) {
   return true;
 }
 
-/* Reads the listing that an earlier call has kept, by the same rules as the hub's. NULL: there is none that
- * can be read. */
-static json_t *listing_kept(const Hub *h) {
+/* The rules are the same as for the hub's pages. */
+json_t *hub_listing_kept(const Hub *h) {
   char place[HUB_PATH];
   size_t n = 0;
   hub_place(h, listing_name, place);
@@ -146,7 +145,7 @@ static void replaced_remove(const Hub *h, const Hub *old) {
 
 int hub_listing_open(Hub *h) {
   Hub old = *h;
-  old.list = listing_kept(h);
+  old.list = hub_listing_kept(h);
   if (old.list && !h->ask->anew) {
     h->list = old.list;
     return CLI_OK;

@@ -26,6 +26,8 @@ typedef struct Hub {
 /* Whether a path consists of plain parts: none begins with a dot, so that none is "..". most: parts. */
 bool hub_is_plain(const char *path, int most);
 void hub_place(const Hub *h, const char *path, char to[HUB_PATH]); /* where a file goes */
+bool hub_root(char *to, size_t cap);                               /* the folder of models */
+bool hub_folder_set(Hub *h);                                       /* by h->repo */
 int64_t hub_size_there(const Hub *h, const char *path);            /* of the file on this disk; -1: none */
 int hub_no_memory(void);
 const char *hub_advice(long status); /* for FetchAsk */
@@ -33,6 +35,7 @@ bool hub_folders_make(const char *path);
 
 /* ---- hub_listing.c: what there is */
 int hub_listing_open(Hub *h);
+json_t *hub_listing_kept(const Hub *h); /* what an earlier call has kept; NULL: nothing that can be read */
 int64_t hub_size(const Hub *h, const char *path);                      /* 0: not listed */
 const char *hub_text(const Hub *h, const char *path, const char *key); /* "sha256", "oid"; NULL: not listed */
 
@@ -40,7 +43,9 @@ const char *hub_text(const Hub *h, const char *path, const char *key); /* "sha25
 int hub_pieces(const char *path, int *piece); /* of how many files it is which; 1 of 1 */
 void hub_piece_put(char to[HUB_LONGEST + 1], const char *first, int piece, int count);
 int hub_candidates(const Hub *h, bool projector); /* how many gguf files there are to choose from */
-const char *hub_base(const char *path);           /* what follows the last slash */
+int64_t hub_size_whole(const Hub *h,
+                       const char *path); /* of a gguf file, with all pieces; 0: not all is there */
+const char *hub_base(const char *path);   /* what follows the last slash */
 /* Returns the file that is meant; NULL: it is not clear. by_name: the name's QUANT chooses. */
 const char *hub_choose(const Hub *h, bool projector, bool by_name);
 void hub_listing_say(const Hub *h); /* prints all files */

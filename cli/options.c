@@ -472,7 +472,9 @@ void cli_manual(const CliCommand *c) {
   puts(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong use, 130 interrupted.\n.SH ENVIRONMENT\n.TP\n.B TG_DEV\n"
        "The device: CPU, CUDA, METAL, INTERP; tg devices lists them.\n.TP\n.B NO_COLOR\nNo colours.\n.TP\n.B "
        "COLUMNS\n"
-       "The width of the screen where it is no terminal. tg info lists the rest.");
+       "The width of the screen where it is no terminal.\n.TP\n.B TG_MODELS\nThe folder of models by "
+       "name.\n.TP\n.B HF_TOKEN, HF_ENDPOINT\nWhat opens them, and where they come from (tg help fetch). tg "
+       "info lists the rest.");
 }
 
 static const char *const kind_names[] = {"flag", "whole", "real", "text"};

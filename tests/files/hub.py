@@ -1,7 +1,7 @@
-"""A hub of models on free ports of the loopback, for test_hub.c. What the folder `hub` has, hub/OWNER/REPO/.., it lists
-in pages of two files and serves; a gguf file is served by a second port, to which the first one redirects, as the hub's
-own servers do. Some owners behave badly. Each request is a line of the file `requests`: the port's role, the path, the
-token, the range. The first port's number goes to the file `port`."""
+"""A hub of models on free ports of the loopback, for test_hub.c. It lists what the folder `hub` has,
+hub/OWNER/REPO/.., in pages of two files, and serves it. A second port serves the gguf files: the first one
+redirects to it, as the hub's own servers do. Some owners behave badly. Each request is a line of the file
+`requests`: the port's role, the path, the token, the range. The first port's number goes to the file `port`."""
 import hashlib, http.server, json, os, re, threading, time
 
 PAGE = 2

@@ -250,6 +250,33 @@ static void test_pictures(void **state) {
   says("hf:blind/m has no mmproj file");
 }
 
+/* `tg info --models` lists what is whole on this disk, by the names that commands take. */
+static void test_models(void **state) {
+  (void)state;
+  if (!hub_is_there()) skip();
+  put("list/m/a-Q8_0.gguf", false);
+  put("list/m/b-F16.gguf", true);
+  put("list/m/mmproj.gguf", true);
+  put("list/parts/m-00001-of-00002.gguf", false);
+  put("list/parts/m-00002-of-00002.gguf", false);
+  put_text("list/form/config.json", "{}");
+  put_text("list/form/model.safetensors", "12345678");
+  assert_int_equal(run("export TG_MODELS=listed; " TG "info --models && for m in m parts form; do " TG
+                       "fetch hf:list/$m || exit; done 2> /dev/null"),
+                   0);
+  assert_int_equal(run("TG_MODELS=listed " TG "info --models"), 0);
+  assert_string_equal(text, "models by name, in listed:\n"
+                            "10 B        hf:list/form\n"
+                            "336.41 KiB  hf:list/m:a-Q8_0.gguf\n"
+                            "672.81 KiB  hf:list/parts:m-00001-of-00002.gguf\n");
+  assert_int_equal(run("rm listed/list/parts/*2-of*; mkdir listed/.x listed/list/y; TG_MODELS=listed " TG
+                       "info --models --json"),
+                   0);
+  assert_string_equal(text, "{\"model\":\"hf:list/form\",\"bytes\":10}\n"
+                            "{\"model\":\"hf:list/m:a-Q8_0.gguf\",\"bytes\":344480}\n");
+  assert_int_equal(run(TG "info --models small.gguf"), 2), says("cannot both be");
+}
+
 /* ---- transfers */
 static void test_cut_off(void **state) {
   (void)state;
@@ -407,10 +434,10 @@ static int end(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_command), cmocka_unit_test(test_fetch),  cmocka_unit_test(test_choice),
-      cmocka_unit_test(test_pieces),      cmocka_unit_test(test_folder), cmocka_unit_test(test_pictures),
-      cmocka_unit_test(test_cut_off),     cmocka_unit_test(test_wrong),  cmocka_unit_test(test_together),
-      cmocka_unit_test(test_token),       cmocka_unit_test(test_hostile)};
+      cmocka_unit_test(test_one_command), cmocka_unit_test(test_fetch),   cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_pieces),      cmocka_unit_test(test_folder),  cmocka_unit_test(test_pictures),
+      cmocka_unit_test(test_cut_off),     cmocka_unit_test(test_wrong),   cmocka_unit_test(test_together),
+      cmocka_unit_test(test_token),       cmocka_unit_test(test_hostile), cmocka_unit_test(test_models)};
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, begin, end);
 }

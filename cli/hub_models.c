@@ -1,5 +1,5 @@
-/* hub_models.c: `tg info --models`. In: the folder of models by name. Out: a line for each model that is whole
- * there, with the name by which commands take it. */
+/* hub_models.c: `tg info --models`. In: the folder of models by name. Out: a line for each model that is
+ * whole there, with the name by which commands take it. */
 #define _DEFAULT_SOURCE
 #include "hub.h"
 #ifdef TG_HAVE_JANSSON

@@ -228,6 +228,7 @@ static const CliOption options[] = {
 const CliCommand command_bench_llm = {.name = "bench llm",
                                       .summary = "time a language model: a prompt, and tokens one by one",
                                       .arguments = "FILE.gguf",
+                                      .models = 1,
                                       .least = 1,
                                       .most = 1,
                                       CLI_TAKES(BenchOptions, options),

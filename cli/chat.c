@@ -524,6 +524,7 @@ const CliCommand command_chat = {
     .name = "chat",
     .summary = "talk with a language model of a gguf file, or of a folder with config.json",
     .arguments = "FILE.gguf",
+    .models = 1,
     .least = 1,
     .most = 1,
     CLI_TAKES(ChatOptions, options),

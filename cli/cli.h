@@ -45,6 +45,7 @@ typedef struct CliCommand {
   const char *more;             /* the rest of its help */
   const char *(*listed)(int i); /* all names that an argument may be, NULL past the last; may be NULL */
   bool program;                 /* the first argument is a program; all words after it are the program's */
+  int models; /* so many first arguments (-1: all) are models, which hub.c may know by name */
 } CliCommand;
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };

@@ -61,6 +61,7 @@ const CliCommand command_embed = {
     .name = "embed",
     .summary = "turn texts into vectors by a language model",
     .arguments = "FILE.gguf [TEXT..]",
+    .models = 1,
     .least = 1,
     .most = -1,
     CLI_TAKES(EmbedOptions, options),

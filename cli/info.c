@@ -1,5 +1,6 @@
 /* info.c: `tg info`: prints what is needed to understand a fault: the build, the device, the cache, the
  * environment. `tg info FILE`: prints what a file is and what a model file contains. */
+#include "hub.h"
 #include "info.h"
 #include "tg_io.h"
 #include <errno.h>
@@ -294,7 +295,7 @@ static int file_info(TgContext *ctx, const char *path, bool json, CliWait *wait)
 #endif
 
 typedef struct InfoOptions {
-  bool json;
+  bool json, models;
 } InfoOptions;
 
 static void fact_say(const char *name, const char *text, bool json) {
@@ -307,6 +308,8 @@ static void fact_say(const char *name, const char *text, bool json) {
 
 static int run_info(const void *options, char **argument, int n) {
   const InfoOptions *o = options;
+  if (o->models && n) return cli_refuse(CLI_USAGE, "info", "--models and a FILE cannot both be");
+  if (o->models) return hub_models(o->json);
   CliWait *wait = cli_wait_begin("opening the device");
   TgContext *ctx = tg_open_with(.log = cli_log);
   const char *name, *text;
@@ -330,12 +333,15 @@ static int run_info(const void *options, char **argument, int n) {
 }
 
 static const CliOption options[] = {
+    CLI_FLAG_OF(InfoOptions, models, "models",
+                "list the models by name that are on this disk (tg help fetch)"),
     CLI_FLAG_OF(InfoOptions, json, "json", "an object per fact or tensor, one a line")};
 
 const CliCommand command_info = {
     .name = "info",
     .summary = "facts about this build, its cache and its environment; or about a file",
     .arguments = "[FILE]",
+    .models = 1,
     .most = 1,
     CLI_TAKES(InfoOptions, options),
     .run = run_info,

@@ -43,6 +43,7 @@ static const MergeOptions defaults = {.llm = {.repeat = 1}};
 const CliCommand command_merge = {.name = "merge",
                                   .summary = "put an adapter into a language model's file",
                                   .arguments = "FILE.gguf ADAPTER[=SCALE]..",
+                                  .models = 1,
                                   .least = 2,
                                   .most = 1 + CLI_MANY,
                                   CLI_TAKES(MergeOptions, options),

@@ -1,7 +1,7 @@
 /* options.c: reads options by a command's table, and writes the table as help, as completion for three shells
  * and as man pages. In: a CliCommand and the words after its name. Out: the struct of options that the
  * command's run receives. */
-#include "cli.h"
+#include "hub.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -178,7 +178,12 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
     fprintf(stderr, "options of the program follow --: tg %s -- %s ..\n", c->name, argument[0]);
   if (rc == CLI_USAGE) fprintf(stderr, "try: tg help %s\n", c->name);
   running = c->name;
-  if (rc < 0) rc = c->run(options, argument, n);
+  if (rc < 0) {
+    HubNames names = {.n = 0};
+    rc = hub_names(c, options, argument, n, &names);
+    if (rc == CLI_OK) rc = c->run(options, argument, n);
+    hub_names_free(&names);
+  }
   free(options), free(argument);
   return rc;
 }
@@ -219,6 +224,11 @@ static void listed_put(FILE *to, const CliCommand *c, int columns) {
   wrapped(to, text, 0, columns);
 }
 
+/* Ends the help of each command that takes models. */
+static const char models_help[] = "A model is a gguf file, a folder in Hugging Face's form, or a name, "
+                                  "hf:OWNER/REPO[:QUANT], whose files are "
+                                  "downloaded if they are not here (tg help fetch).";
+
 static void command_help(FILE *to, const CliCommand *c, int columns) {
   fprintf(to, "usage: tg %s%s%s%s\n", c->name, c->noptions ? " [options]" : "", *c->arguments ? " " : "",
           c->arguments);
@@ -240,6 +250,7 @@ static void command_help(FILE *to, const CliCommand *c, int columns) {
     wrapped(to, c->options[k].help, apart ? 6 : wide + 4, columns);
   }
   if (c->more) wrapped(to, c->more, 0, columns);
+  if (c->models) wrapped(to, models_help, 0, columns);
   if (c->listed) listed_put(to, c, columns);
 }
 
@@ -432,6 +443,7 @@ static void manual_of(const CliCommand *c) {
     roff(c->options[k].help);
   }
   if (c->more) puts(".PP"), roff(c->more);
+  if (c->models) puts(".PP"), roff(models_help);
 }
 
 static void manual_head(const CliCommand *c) { /* the page of `tg bench ops` is called tg-bench-ops */
@@ -460,7 +472,9 @@ void cli_manual(const CliCommand *c) {
   puts(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong use, 130 interrupted.\n.SH ENVIRONMENT\n.TP\n.B TG_DEV\n"
        "The device: CPU, CUDA, METAL, INTERP; tg devices lists them.\n.TP\n.B NO_COLOR\nNo colours.\n.TP\n.B "
        "COLUMNS\n"
-       "The width of the screen where it is no terminal. tg info lists the rest.");
+       "The width of the screen where it is no terminal.\n.TP\n.B TG_MODELS\nThe folder of models by "
+       "name.\n.TP\n.B HF_TOKEN, HF_ENDPOINT\nWhat opens them, and where they come from (tg help fetch). tg "
+       "info lists the rest.");
 }
 
 static const char *const kind_names[] = {"flag", "whole", "real", "text"};

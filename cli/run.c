@@ -535,6 +535,7 @@ const CliCommand command_run = {
     .name = "run",
     .summary = "run a model file, or a captured program, on inputs",
     .arguments = "FILE [INPUT..]",
+    .models = 1,
     .least = 1,
     .most = -1,
     CLI_TAKES(RunOptions, options),

@@ -374,6 +374,7 @@ const CliCommand command_train_lora = {
     .name = "train lora",
     .summary = "teach a language model by a low-rank adapter",
     .arguments = "FILE.gguf",
+    .models = 1,
     .least = 1,
     .most = 1,
     CLI_TAKES(LoraOptions, options),

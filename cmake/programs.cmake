@@ -173,6 +173,8 @@ if(CMOCKA_FOUND)
   target_include_directories(test_boxes PRIVATE cli)
   target_compile_definitions(test_cli PRIVATE TG_BINARY="$<TARGET_FILE:tg>")
   add_dependencies(test_cli tg)
+  target_compile_definitions(test_hub PRIVATE TG_BINARY="$<TARGET_FILE:tg>")
+  add_dependencies(test_hub tg)
   target_compile_definitions(test_bisect PRIVATE TG_BINARY="$<TARGET_FILE:tg>")
   target_compile_definitions(test_ranks PRIVATE TG_BINARY="$<TARGET_FILE:tg>" TG_TCP="$<TARGET_FILE:tg_tcp>")   # runs itself under `tg launch`
   add_dependencies(test_ranks tg tg_tcp)

@@ -258,7 +258,7 @@ typedef struct TgEnv {
 static inline bool emulates_exactly(const TgEnv *env) { return env->emulate % 2 == 1; }
 
 TgStatus env_read(TgEnv *env, TgError *err);
-const char *env_name(int i); /* every variable that the library reads; NULL after the last */
+const char *env_name(int i); /* every variable that the library or tg reads; NULL after the last */
 double time_now_s(void);
 /* Facts about the machine, from os_linux.c or os_macos.c. */
 int cpu_count(void);

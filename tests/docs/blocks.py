@@ -249,6 +249,7 @@ def made(name, at):
 COMMAND = re.compile(r"(?:\w+=\S* )*(?:tg|cc|clang|curl|echo|python3|build/tg|\./\w+) ?")
 LEFT = [  # commands that are tried elsewhere, or need what is not here
     (r"tg demo", "minutes"),
+    (r"tg \w+ hf:", "a network, tests/unit/test_hub.c has one of its own"),
     (r"tg chat MODEL.gguf --mmproj", "no mmproj file here"),
     (r"clang ", "" if shutil.which("clang") else "no clang here"),
     (r"wasm-ld", "" if shutil.which("wasm-ld") else "no wasm-ld here"),

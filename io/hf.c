@@ -166,6 +166,13 @@ static const HfType types[] = {
      .padded = true,
      .unrotated = true,
      .names = hf_names_of_bert},
+    {.type = "roberta",
+     .arch = "bert",
+     .act = "gelu",
+     .encoder = true,
+     .padded = true,
+     .unrotated = true,
+     .names = hf_names_of_bert},
     {.type = "nomic_bert",
      .arch = "nomic-bert",
      .act = "silu|swiglu",
@@ -494,40 +501,89 @@ static void config_complete(const HfFolder *f) {
 }
 
 /* ---- encoders */
+int64_t hf_padding(const HfFolder *f) { return hf_int_of(f, "pad_token_id", 1); }
+
 /* The number of positions that are left if they are counted from behind the padding, or the number that
  * was trained. */
 static bool positions_fit(HfFolder *f) {
   json_t *c = f->config, *trained = json_object_get(c, "max_trained_positions");
   json_int_t most = json_integer_value(json_object_get(c, "max_position_embeddings"));
   if (f->type->padded && most > 0)
-    json_object_set_new(c, "max_position_embeddings",
-                        json_integer(most - 1 - json_integer_value(json_object_get(c, "pad_token_id"))));
+    json_object_set_new(c, "max_position_embeddings", json_integer(most - hf_padding(f) - 1));
   if (f->type->encoder && json_is_integer(trained)) json_object_set(c, "n_positions", trained);
   return true;
 }
 
-/* How sentence-transformers combines the tokens of a text into one vector, as files beside the model say. */
+enum { MEAN = 1, FIRST, LAST, RANK }; /* pooling_type */
+
+/* How sentence-transformers combines the tokens of a text into one vector, as files beside the model say: a bool
+ * for each kind, or the name of one. */
 static bool pooling_put(HfFolder *f) {
-  static const char *const kinds[] = {NULL, "pooling_mode_mean_tokens", "pooling_mode_cls_token",
-                                      "pooling_mode_lasttoken"};
+  static const char *const kinds[][2] = {[MEAN] = {"pooling_mode_mean_tokens", "mean"},
+                                         [FIRST] = {"pooling_mode_cls_token", "cls"},
+                                         [LAST] = {"pooling_mode_lasttoken", "lasttoken"}};
   char key[128];
   json_t *c = NULL, *v;
   const char *name;
-  int64_t kind = f->ranks ? 4 : 0;
+  int64_t kind = f->ranks ? RANK : 0;
   bool ok = hf_json_read(f, "1_Pooling/config.json", false, 0, &c);
   if (ok && hf_is_there(f, "2_Dense/config.json"))
     ok = hf_bad(f, "2_Dense%s: a layer after pooling is not known here", "");
   json_object_foreach(c, name, v) {
-    int k = 3;
-    if (!ok || strncmp(name, "pooling_mode_", 13) || !json_is_true(v)) continue;
-    while (k && strcmp(kinds[k], name))
+    int k = LAST;
+    bool one = !strcmp(name, "pooling_mode");
+    const char *is = one ? json_string_value(v) : name;
+    if (!ok || !is || (!one && (strncmp(name, "pooling_mode_", 13) || !json_is_true(v)))) continue;
+    while (k && strcmp(kinds[k][one], is))
       k--;
-    if (!k || kind) ok = hf_bad(f, "1_Pooling/config.json: %.60s is not known here, or not alone", name);
+    if (!k || kind) ok = hf_bad(f, "1_Pooling/config.json: %.60s is not known here, or not alone", is);
     kind = k;
   }
   ok = ok && (!kind || hf_kv_int(f, key_of(f, "pooling_type", key), kind));
   json_decref(c);
   return ok;
+}
+
+static bool says_reranker(const char *s) {
+  const char *word = "reranker";
+  for (; *s; s++) {
+    size_t n = 0;
+    while (word[n] && (s[n] | 32) == word[n])
+      n++;
+    if (!word[n]) return true;
+  }
+  return false;
+}
+
+/* A language model that answers whether a document answers a query is stored as any language model. Its name says
+ * what it is for: that of the folder, or the first heading of its README. */
+static bool named_reranker(const HfFolder *f) {
+  char path[LONGEST_PATH], line[500];
+  size_t n = strlen(f->path);
+  while (n && f->path[n - 1] == '/')
+    n--;
+  size_t begin = n;
+  while (begin && f->path[begin - 1] != '/')
+    begin--;
+  snprintf(line, sizeof line, "%.*s", (int)(n - begin), f->path + begin);
+  if (says_reranker(line)) return true;
+  FILE *file = hf_path_of(f, "README.md", path) ? fopen(path, "rb") : NULL;
+  bool heading = false;
+  while (file && !heading && fgets(line, sizeof line, file))
+    heading = !strncmp(line, "# ", 2);
+  if (file) fclose(file);
+  return heading && says_reranker(line);
+}
+
+/* Writes the names of a classifier's two labels, in the order of its rows. */
+static bool labels_put(HfFolder *f) {
+  char key[128];
+  const json_t *labels = json_object_get(f->config, "id2label");
+  if (!f->ranks || json_object_size(labels) != 2) return true;
+  TgValue *to = hf_pair_put(f, &f->kv, key_of(f, "classifier.output_labels", key));
+  if (!to || !doc_items(f->d, to, TG_KIND_LIST, 2)) return false;
+  const char *no = hf_text_of(labels, "0", ""), *yes = hf_text_of(labels, "1", "");
+  return doc_string(f->d, &to->u.at[0], no, strlen(no)) && doc_string(f->d, &to->u.at[1], yes, strlen(yes));
 }
 
 /* Whether act is one of the names that `usual` lists. */
@@ -551,11 +607,13 @@ static bool config_put(HfFolder *f) {
     return hf_bad(f, "config.json: hidden_act '%.40s' is not known here", act);
   const char *slash = strrchr(f->path, '/');
   const char *kind = json_string_value(json_array_get(json_object_get(f->config, "architectures"), 0));
-  f->ranks = f->type->encoder && kind && strstr(kind, "ForSequenceClassification");
+  f->ranks =
+      (kind && strstr(kind, "ForSequenceClassification")) || (!strcmp(f->arch, "qwen3") && named_reranker(f));
   config_complete(f);
   return positions_fit(f) && fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
          hf_kv_text(f, "general.name", slash && slash[1] ? slash + 1 : f->path) && numbers_put(f) &&
-         defaults_put(f) && windows_put(f) && pooling_put(f) && (f->type->unrotated || rope_put(f));
+         defaults_put(f) && windows_put(f) && pooling_put(f) && labels_put(f) &&
+         (f->type->unrotated || rope_put(f));
 }
 
 /* ---- the whole */

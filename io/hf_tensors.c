@@ -16,6 +16,10 @@ static const HfNamed of_model[] = {{"model.embed_tokens.weight", "token_embd.wei
                                    {"transformer.wpe.weight", "position_embd.weight"},
                                    {"transformer.ln_f.weight", "output_norm.weight"},
                                    {"transformer.ln_f.bias", "output_norm.bias"},
+                                   {"embed_tokens.weight", "token_embd.weight"},
+                                   {"norm.weight", "output_norm.weight"},
+                                   {"norm.bias", "output_norm.bias"},
+                                   {"score.weight", "cls.output.weight"},
                                    {"wte.weight", "token_embd.weight"},
                                    {"wpe.weight", "position_embd.weight"},
                                    {"ln_f.weight", "output_norm.weight"},
@@ -424,7 +428,7 @@ bool hf_text_take(HfFolder *f, const char *name, TgTensor *t) {
   if (f->type->ones && strstr(to, "norm.weight")) t = tg_add_scalar(tg_cast(t, TG_F32), 1);
   if (f->type->joined && strstr(to, "attn_qkv")) return copy_put(f, to, joined_parted(f, t));
   if (f->type->columns && tg_ndim(t) == 2 && !strncmp(to, "blk.", 4)) t = tg_transpose(t, 0, 1);
-  json_int_t padding = json_integer_value(json_object_get(f->config, "pad_token_id"));
+  int64_t padding = hf_padding(f);
   if (f->type->padded && !strncmp(to, "position_embd", 13) && tg_ndim(t) == 2 && padding >= 0 &&
       padding + 1 < tg_dim(t, 0))
     t = tg_slice(t, 0, padding + 1, tg_dim(t, 0));

@@ -188,9 +188,6 @@ static bool pooling_read(TgLlm *m) {
   if (!llm_kv_int(m->ctx, m->gguf, name, POOL_MEAN, &m->k.pooling)) return false;
   if (m->k.pooling < 0 || m->k.pooling >= POOL_KINDS)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %lld", name, (long long)m->k.pooling);
-  if (m->k.pooling == POOL_RANK && !m->arch->encoder)
-    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s: a reranker of this kind is not known here",
-                    m->arch->name);
   return true;
 }
 
@@ -257,7 +254,7 @@ static int64_t size_of(const LlmNumbers *k, LlmSize s) {
                            [SIZE_EXPERTS] = k->experts,
                            [SIZE_EXPERT_FFN] = k->expert_ffn,
                            [SIZE_SHARED_FFN] = k->shared_ffn,
-                           [SIZE_ONE] = 1,
+                           [SIZE_LABELS] = k->labels,
                            [SIZE_VOCABULARY] = k->vocabulary,
                            [SIZE_TRAINED] = k->trained,
                            [SIZE_TYPES] = k->types,
@@ -456,7 +453,7 @@ static const LlmOwnWeight own_weights[] = {
     {"output_norm", OWN_NORM, AT(norm), AT(norm_bias), {SIZE_WIDTH}},
     {"output", OWN_HEAD, AT(head), AT(head_bias), {SIZE_VOCABULARY, SIZE_WIDTH}},
     {"cls", OWN_ENCODERS, AT(cls), AT(cls_bias), {SIZE_WIDTH, SIZE_WIDTH}},
-    {"cls.output", OWN_ENCODERS, AT(cls_out), AT(cls_out_bias), {SIZE_ONE, SIZE_WIDTH}},
+    {"cls.output", OWN_RANKERS, AT(cls_out), AT(cls_out_bias), {SIZE_LABELS, SIZE_WIDTH}},
     {"dense_2", OWN_ENCODERS, AT(dense_in), 0, {SIZE_DENSE, SIZE_WIDTH}},
     {"dense_3", OWN_ENCODERS, AT(dense_out), 0, {SIZE_WIDTH, SIZE_DENSE}},
     {"rope_freqs", OWN_ROPE, AT(rope_factors), 0, {SIZE_HALF_ROTARY}},
@@ -480,6 +477,7 @@ static Need need_of(const TgLlm *m, const LlmOwnWeight *w, bool bias) {
   case OWN_POSITIONS: return a->positions ? MUST : a->rope == ROPE_NONE && !a->encoder ? MAY : NOT;
   case OWN_BEGIN: return !a->begin_norm ? NOT : bias ? MAY : MUST;
   case OWN_ENCODERS: return a->encoder ? MAY : NOT;
+  case OWN_RANKERS: return MAY;
   case OWN_NORM:
     return !(a->weights & (BIT(W_ATTN_NORM) | BIT(W_ATTN_POST_NORM))) ? NOT
            : !bias || (a->biases & BIT(W_ATTN_NORM))                  ? MUST
@@ -506,9 +504,11 @@ static void own_find(Finder *f, const LlmOwnWeight *w, bool bias) {
   *llm_own_place(m, w, bias) = find(f, name, need == MUST, w->dims[1] && !bias ? 2 : 1, dims);
 }
 
-/* A model has the head of a reranker if and only if its pooling is POOL_RANK. */
+/* A model has the head of a reranker if and only if its pooling is POOL_RANK. A decoder may rank texts without
+ * it, by the logits of two tokens. */
 static bool rank_fits(TgLlm *m) {
   bool is = m->k.pooling == POOL_RANK;
+  if (is && !m->arch->encoder) return true;
   if (is == (m->cls_out != NULL) && (is || !m->cls)) return true;
   return llm_fail(m->ctx, TG_ERR_VALUE,
                   "llm: %s.pooling_type is %lld, and the file has %s tensor 'cls%s.weight'", m->architecture,
@@ -521,6 +521,7 @@ bool llm_weights_find(TgLlm *m) {
   k->vocabulary = rows_of(m, "token_embd.weight");
   k->types = rows_of(m, "token_types.weight");
   k->between = rows_of(m, "dense_2.weight");
+  k->labels = rows_of(m, "cls.output.weight") == 2 ? 2 : 1;
   for (int i = 0; i < OWN_WEIGHTS; i++)
     for (int bias = 0; bias <= (own_weights[i].bias != 0); bias++)
       own_find(&f, &own_weights[i], bias);

@@ -420,12 +420,13 @@ TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r) {
   return capped(scaled(x, m->k.logit_scale), m->k.final_cap);
 }
 
-/* The score of a reranker for a pair of texts, computed from the first of its tokens (n, width): (1). */
+/* The scores of a reranker's labels for a pair of texts, computed from the first of its tokens (n, width):
+ * (labels). */
 static TgTensor *ranked(const TgLlm *m, TgTensor *x) {
   LlmRows one = {.texts = 1, .each = 1};
   x = tg_slice(x, 0, 0, 1);
   if (m->cls) x = tg_tanh(times(m, x, m->cls, m->cls_bias, NULL, one));
-  TgTensor *out = tg_reshape(m->cls_out, TG_SHAPE(1, m->k.width));
+  TgTensor *out = tg_reshape(m->cls_out, TG_SHAPE(m->k.labels, m->k.width));
   return tg_flatten(times(m, x, out, m->cls_out_bias, NULL, one), 0, 1);
 }
 

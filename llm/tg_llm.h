@@ -93,8 +93,8 @@ typedef struct TgLlm TgLlm;
  * (tg_packed_new), and activations are rounded to 16 bits below the largest of 32 numbers; 8: they are
  * rounded to 8 bits, as llama.cpp does, which is half the work; on a GPU, with 8 and 16, a prompt's tokens
  * are multiplied as f16 by its matrix units; 32: products are f32, and weights stay views of the file.
- * pooling: how tg_llm_embed makes one vector of a text, "mean", "cls" or "last"; NULL: as the file says, or
- * the mean if it says nothing. An encoder reads a text at once, so block, batch and the caches are ignored
+ * pooling: how tg_llm_embed makes one vector of a text, "mean", "cls" or "last"; "rank": a decoder ranks texts
+ * by its answer, "yes" or "no" (tg_llm_rank); NULL: as the file says, or the mean if it says nothing. An encoder reads a text at once, so block, batch and the caches are ignored
  * for it, and its context is at most the context of the training. */
 typedef struct TgLlmOptions {
   size_t size;
@@ -159,8 +159,9 @@ TG_API const float *tg_llm_row_logits(const TgLlm *m, int64_t i);
  * has none) and no logits. TG_ERR_LIMIT, TG_ERR_VALUE: as tg_llm_eval; TG_ERR_VALUE also if the file has no
  * pooling, the model is a reranker or the vector is not finite. */
 TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
-/* Writes how well a document answers a query, as a reranker judges it: the larger the score, the better.
- * tokens: the number of tokens of both texts with the special tokens around them; may be NULL. TG_ERR_VALUE:
+/* Writes how well a document answers a query, as a reranker judges it: the larger the score, the better. It is
+ * what the model's head gives; where the model says "yes" or "no" instead, it is the probability of "yes",
+ * within 0 .. 1. A decoder's sequence then has the tokens of both texts, and no logits. tokens: the number of tokens of both texts with the special tokens around them; may be NULL. TG_ERR_VALUE:
  * the model is not a reranker, or has no tokenizer; TG_ERR_LIMIT: the two texts are longer than the
  * context. */
 TG_API TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *document,

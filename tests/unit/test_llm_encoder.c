@@ -92,7 +92,7 @@ static void test_pooling(void **state) {
   assert_true(fabsf(got[0] - other[0]) > 1e-4f);
   tg_llm_free(blocks), tg_llm_free(whole);
   assert_null(tg_llm_open(C, golden("bert"), .pooling = "max"));
-  assert_non_null(strstr(tg_errmsg(C), "pooling 'max': it is mean, cls or last")), tg_clear_error(C);
+  assert_non_null(strstr(tg_errmsg(C), "pooling 'max': it is mean, cls, last or rank")), tg_clear_error(C);
 }
 
 /* Texts of any lengths, in any order and any sequence: each has the bits that it has alone. */
@@ -318,6 +318,11 @@ static void test_folders(void **state) {
   folder_vectors("nomic-bert", "mean");
   folder_scores("bert-rank");
   folder_scores("xlm-roberta-rank");
+  folder_vectors("roberta", "mean");
+  folder_scores("roberta-rank");
+  folder_vectors("qwen3-embedding", "last");
+  folder_scores("qwen3-reranker");
+  folder_scores("qwen3-rank");
 }
 
 /* The folder with one file otherwise: a member of its JSON set. */

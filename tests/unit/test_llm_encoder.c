@@ -186,6 +186,68 @@ static void test_rank(void **state) {
   error_is(tg_error(C), TG_ERR_VALUE, "the model is a reranker");
 }
 
+/* A decoder that is asked by a template: its head has labels, or its answer is a token. */
+static void test_answers(void **state) {
+  (void)state;
+  static const char *const names[] = {"qwen3-rank", "qwen3-answers"};
+  float want, got;
+  int64_t tokens;
+  for (int i = 0; i < 2; i++) {
+    TgLlm *m = tg_llm_open(C, golden(names[i]), .sequences = 2, .pooling = i ? "rank" : NULL);
+    if (!m) fail_msg("%s: %s", names[i], tg_errmsg(C));
+    assert_true(tg_llm_about(m).ranks && !tg_llm_about(m).encoder);
+    numbers(m, "test.score", &want, sizeof want);
+    for (int turn = 0; turn < 4; turn++) {
+      assert_int_equal(tg_llm_use(m, turn / 2), TG_OK);
+      if (tg_llm_rank(m, "aa cc", 5, "bb", 2, &got, &tokens)) fail_msg("%s: %s", names[i], tg_errmsg(C));
+      close_to(names[i], &got, &want, 1, 1e-5);
+      assert_int_equal(tokens, 7);
+    }
+    /* a text says nothing by control tokens, nor by the names of places */
+    assert_int_equal(tg_llm_rank(m, "[SEP]", 5, "bb", 2, &got, &tokens), TG_OK);
+    assert_int_equal(tokens, 8); /* three unknown words */
+    assert_int_equal(tg_llm_rank(m, "{document}", 10, "bb bb bb bb", 11, &got, &tokens), TG_OK);
+    assert_int_equal(tokens, 11);
+    assert_int_equal(tg_llm_rank(m, "", 0, "", 0, &got, &tokens), TG_OK);
+    assert_int_equal(tokens, 4);
+    error_is(tg_llm_embed(m, (int32_t[]){1}, 1, &got), TG_ERR_VALUE, "is a reranker");
+    tg_llm_free(m);
+  }
+  assert_null(tg_llm_open(C, golden("llama"), .pooling = "rank"));
+  error_is(tg_error(C), TG_ERR_VALUE,
+           "llama ranks texts, and the file has no template for them (tokenizer.chat_template.rerank)");
+  assert_null(tg_llm_open(C, golden("bert"), .pooling = "rank"));
+  error_is(tg_error(C), TG_ERR_VALUE, "pooling 'rank': the encoder has no head that ranks");
+  assert_null(tg_llm_open(C, golden("qwen3"), .pooling = "rank"));
+  error_is(tg_error(C), TG_ERR_VALUE, "a reranker without a vocabulary");
+}
+
+/* Documents for one query keep what was computed for the query, and have the bits that they have alone. */
+static void test_answers_in_turn(void **state) {
+  (void)state;
+  static const char *const query = "aa bb cc dd aa bb cc dd aa bb";
+  static const char *const documents[] = {"aa", "bb cc", "aa", "bb cc dd dd dd dd dd", "bb cc", ""};
+  float alone, got;
+  TgLlm *kept = tg_llm_open(C, golden("qwen3-rank"), .block = 4);
+  for (int i = 0; i < 6; i++) {
+    size_t n = strlen(documents[i]);
+    TgLlm *m = tg_llm_open(C, golden("qwen3-rank"), .block = 4);
+    assert_int_equal(tg_llm_rank(m, query, strlen(query), documents[i], n, &alone, NULL), TG_OK);
+    assert_int_equal(tg_llm_rank(kept, query, strlen(query), documents[i], n, &got, NULL), TG_OK);
+    if (memcmp(&alone, &got, sizeof got))
+      fail_msg("document %d: %g, alone %g", i, (double)got, (double)alone);
+    tg_llm_free(m);
+  }
+  char text[200] = "";
+  for (int i = 0; i < 60; i++)
+    strcat(text, "aa ");
+  error_is(tg_llm_rank(kept, text, strlen(text), "bb", 2, &got, NULL), TG_ERR_LIMIT,
+           "of 65 tokens are more than the context of 64");
+  tg_cancel(C);
+  assert_int_equal(tg_llm_rank(kept, "aa", 2, "bb", 2, &got, NULL), TG_ERR_CANCELLED), tg_clear_error(C);
+  tg_llm_free(kept);
+}
+
 /* ---- files that contradict themselves: bytes of a right one, changed at `at` behind the text `from` */
 static void changed(const char *name, const char *from, size_t at, const char *to, size_t nto) {
   size_t n = 0;
@@ -229,6 +291,15 @@ static void test_damaged(void **state) {
   refused("gemma-embedding", "dense_3.weight", 0, "dense_9.weight", 14, "'dense_9.weight' is none that");
   refused("gemma-embedding", "output_norm.weight", 0, "output_nerm.weight", 18,
           "no tensor 'output_norm.weight'");
+  refused("qwen3-rank", "qwen3.pooling_type", 22, "\1", 1,
+          "qwen3.pooling_type is 1, and the file has a tensor 'cls.output.weight'");
+  refused("qwen3-rank", "classifier.output_labels", 58, "yea", 3,
+          "neither of the two labels of qwen3.classifier.output_labels is 'yes'");
+  refused("qwen3-rank", "{query}", 0, "{quest}", 7, "has no {query} or no {document}");
+  refused("qwen3-answers",
+          "\xe2\x96\x81"
+          "dd",
+          23, "yea", 3, "answers by the tokens 'yes' and 'no', which the vocabulary has not");
   changed("bert", "bert.pooling_type", 21, "\0", 1);
   TgLlm *m = tg_llm_open(C, "test_llm_encoder.gguf");
   float v[16];
@@ -325,6 +396,24 @@ static void test_folders(void **state) {
   folder_scores("qwen3-rank");
 }
 
+/* A folder of a decoder is a reranker by its name, or by the heading of its README. */
+static void test_named(void **state) {
+  (void)state;
+  static const char *const readme[] = {NULL, "# A model\n# A reranker\n", "about\n# Qwen3-Reranker-0.6B\n"};
+  char line[1500];
+  snprintf(line, sizeof line, "rm -rf test_named; cp -r '%s' test_named", folder_at("qwen3-reranker"));
+  assert_int_equal(system(line), 0);
+  for (int i = 0; i < 3; i++) {
+    FILE *f = readme[i] ? fopen("test_named/README.md", "w") : NULL;
+    if (f) fputs(readme[i], f), fclose(f);
+    TgLlm *m = tg_llm_open(C, "test_named/");
+    if (!m) fail_msg("%s", tg_errmsg(C));
+    assert_int_equal(tg_llm_about(m).ranks, i == 2);
+    tg_llm_free(m);
+  }
+  assert_int_equal(system("rm -rf test_named"), 0);
+}
+
 /* The folder with one file otherwise: a member of its JSON set. */
 static void folder_refused(const char *name, const char *file, const char *member, json_t *value,
                            const char *part) {
@@ -361,6 +450,9 @@ static void test_wrong_folders(void **state) {
   folder_refused("bert", "1_Pooling/config.json", "pooling_mode_mean_tokens", json_true(), "or not alone");
   folder_refused("bert", "2_Dense/config.json", "in_features", json_integer(16),
                  "2_Dense: a layer after pooling");
+  folder_refused("roberta-rank", "config.json", "id2label", json_pack("{s:s, s:s}", "0", "A", "1", "B"),
+                 "neither of the two labels of bert.classifier.output_labels is 'yes'");
+  folder_refused("qwen3-rank", "config.json", "num_hidden_layers", json_integer(1), "'blk.1.");
   folder_refused("nomic-bert", "config.json", "prenorm", json_true(), "prenorm is otherwise");
   folder_refused("nomic-bert", "config.json", "rotary_emb_interleaved", json_true(),
                  "rotary_emb_interleaved is otherwise");
@@ -374,6 +466,9 @@ static bool everything(TgContext *c) {
   TgLlm *m = tg_llm_open(c, golden("bert-rank"), .context = 8);
   bool ok = m && !tg_llm_rank(m, "aa", 2, "bb", 2, v, NULL);
   tg_llm_free(m);
+  m = ok ? tg_llm_open(c, golden("qwen3-answers"), .context = 8) : NULL;
+  ok = m && !tg_llm_rank(m, "aa cc", 5, "bb", 2, v, NULL);
+  tg_llm_free(m);
   m = ok ? tg_llm_open(c, golden("jina-bert-v2"), .context = 8) : NULL;
   ok = m && !tg_llm_embed(m, (int32_t[]){1, 2}, 2, (float[18]){0});
   tg_llm_free(m);
@@ -383,14 +478,22 @@ static bool everything(TgContext *c) {
 static void test_memory(void **state) {
   (void)state;
   if (strcmp(tg_default_device(C), "INTERP")) skip(); /* where nothing is compiled on the way */
-  short_everywhere(everything, 457);
+  short_everywhere(everything, 701);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_vectors), cmocka_unit_test(test_pooling),       cmocka_unit_test(test_order),
-      cmocka_unit_test(test_limits),  cmocka_unit_test(test_rank),          cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_folders), cmocka_unit_test(test_wrong_folders), cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_vectors),
+                                     cmocka_unit_test(test_pooling),
+                                     cmocka_unit_test(test_order),
+                                     cmocka_unit_test(test_limits),
+                                     cmocka_unit_test(test_rank),
+                                     cmocka_unit_test(test_answers),
+                                     cmocka_unit_test(test_answers_in_turn),
+                                     cmocka_unit_test(test_damaged),
+                                     cmocka_unit_test(test_folders),
+                                     cmocka_unit_test(test_named),
+                                     cmocka_unit_test(test_wrong_folders),
+                                     cmocka_unit_test(test_memory)};
   setenv("TG_SPEC", "1", 0);
   return cmocka_run_group_tests_name("CPU", tests, open_cpu, close_it) +
          cmocka_run_group_tests_name("INTERP", tests, open_interp, close_it);

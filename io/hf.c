@@ -173,6 +173,12 @@ static const HfType types[] = {
      .padded = true,
      .unrotated = true,
      .names = hf_names_of_bert},
+    {.type = "modernbert",
+     .arch = "modern-bert",
+     .act = "gelu",
+     .encoder = true,
+     .halves = true,
+     .names = hf_names_of_bert},
     {.type = "nomic_bert",
      .arch = "nomic-bert",
      .act = "silu|swiglu",
@@ -255,6 +261,8 @@ static const Number numbers[] = {
     {"q_lora_rank", "attention.q_lora_rank", false},
     {"routed_scaling_factor", "expert_weights_scale", true},
     {"clip_qkv", "attention.clamp_kqv", true},
+    {"local_attention", "attention.sliding_window", false},
+    {"global_attn_every_n_layers", "attention.sliding_window_pattern", false},
     {"n_embd", "embedding_length", false},
     {"n_layer", "block_count", false},
     {"n_positions", "context_length", false},
@@ -382,10 +390,13 @@ static bool windows_put(HfFolder *f) {
   const json_t *window = json_object_get(f->config, "sliding_window"),
                *use = json_object_get(f->config, "use_sliding_window");
   const json_t *scalar = json_object_get(f->config, "query_pre_attn_scalar");
-  if (json_is_integer(window) && !json_is_false(use) &&
-      !(hf_kv_int(f, key_of(f, "attention.sliding_window", key), json_integer_value(window)) &&
-        layers_put(f, json_object_get(f->config, "layer_types"))))
-    return false;
+  bool local = json_is_integer(json_object_get(f->config, "local_attention"));
+  bool every = json_is_integer(json_object_get(f->config, "global_attn_every_n_layers"));
+  if (!local && json_is_integer(window) && !json_is_false(use)) {
+    if (!hf_kv_int(f, key_of(f, "attention.sliding_window", key), json_integer_value(window))) return false;
+    local = true;
+  }
+  if (local && !every && !layers_put(f, json_object_get(f->config, "layer_types"))) return false;
   return !json_is_number(scalar) ||
          hf_kv_real(f, key_of(f, "attention.scale", key), 1 / sqrt(json_number_value(scalar)));
 }
@@ -445,10 +456,13 @@ static bool rope_put(HfFolder *f) {
   char key[128];
   const json_t *c = f->config, *s = json_object_get(c, "rope_scaling"),
                *p = json_object_get(c, "rope_parameters");
-  if (json_object_get(p, "full_attention"))
-    p = json_object_get(p, "full_attention"); /* the other layers' values are in the row of the table */
+  /* layers with a window may have a base of their own; if it is not here, it is in the architecture's row */
+  double local =
+      real_in(json_object_get(p, "sliding_attention"), "rope_theta", real_in(c, "local_rope_theta", 0));
+  if (json_object_get(p, "full_attention")) p = json_object_get(p, "full_attention");
   if (json_is_object(p)) s = p;
-  double base = real_in(p, "rope_theta", real_in(c, "rope_theta", real_in(c, "rotary_emb_base", 10000)));
+  double base = real_in(c, "global_rope_theta", real_in(c, "rotary_emb_base", 10000));
+  base = real_in(p, "rope_theta", real_in(c, "rope_theta", base));
   double heads = real_in(c, "num_attention_heads", real_in(c, "n_head", 1));
   double head = real_in(c, f->type->latent ? "qk_rope_head_dim" : "head_dim",
                         real_in(c, "hidden_size", real_in(c, "n_embd", 0)) / heads);
@@ -459,6 +473,7 @@ static bool rope_put(HfFolder *f) {
   if (!strcmp(type, "dynamic") && real_in(s, "alpha", 0) > 0 && rotary > 2)
     base *= pow(real_in(s, "alpha", 0), (double)rotary / (double)(rotary - 2));
   if (!hf_kv_real(f, key_of(f, "rope.freq_base", key), base) ||
+      (local > 0 && !hf_kv_real(f, key_of(f, "rope.freq_base_swa", key), local)) ||
       !hf_kv_int(f, key_of(f, "rope.dimension_count", key), rotary) ||
       !hf_kv_bool(f, key_of(f, "rope.halves", key), f->type->halves))
     return false;
@@ -586,6 +601,19 @@ static bool labels_put(HfFolder *f) {
   return doc_string(f->d, &to->u.at[0], no, strlen(no)) && doc_string(f->d, &to->u.at[1], yes, strlen(yes));
 }
 
+/* Which tokens a classifier reads, if it is not the first. */
+static bool judged_put(HfFolder *f) {
+  char key[128];
+  const char *of = hf_text_of(f->config, "classifier_pooling", "cls");
+  const char *act = hf_text_of(f->config, "classifier_activation", "gelu");
+  if (!f->ranks || strcmp(f->arch, "modern-bert")) return true;
+  if (strcmp(act, "gelu"))
+    return hf_bad(f, "config.json: classifier_activation '%.40s' is not known here", act);
+  if (strcmp(of, "cls") && strcmp(of, "mean"))
+    return hf_bad(f, "config.json: classifier_pooling '%.40s' is not known here", of);
+  return hf_kv_int(f, key_of(f, "classifier.pooling_type", key), strcmp(of, "mean") ? FIRST : MEAN);
+}
+
 /* Whether act is one of the names that `usual` lists. */
 static bool is_one_of(const char *act, const char *usual) {
   size_t n = strlen(act);
@@ -612,7 +640,7 @@ static bool config_put(HfFolder *f) {
   config_complete(f);
   return positions_fit(f) && fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
          hf_kv_text(f, "general.name", slash && slash[1] ? slash + 1 : f->path) && numbers_put(f) &&
-         defaults_put(f) && windows_put(f) && pooling_put(f) && labels_put(f) &&
+         defaults_put(f) && windows_put(f) && pooling_put(f) && labels_put(f) && judged_put(f) &&
          (f->type->unrotated || rope_put(f));
 }
 

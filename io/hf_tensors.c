@@ -39,6 +39,15 @@ static const HfNamed of_model[] = {{"model.embed_tokens.weight", "token_embd.wei
                                    {"embeddings.token_type_embeddings.weight", "token_types.weight"},
                                    {"embeddings.LayerNorm.weight", "token_embd_norm.weight"},
                                    {"embeddings.LayerNorm.bias", "token_embd_norm.bias"},
+                                   {"embeddings.tok_embeddings.weight", "token_embd.weight"},
+                                   {"embeddings.norm.weight", "token_embd_norm.weight"},
+                                   {"embeddings.norm.bias", "token_embd_norm.bias"},
+                                   {"final_norm.weight", "output_norm.weight"},
+                                   {"final_norm.bias", "output_norm.bias"},
+                                   {"head.dense.weight", "cls.weight"},
+                                   {"head.dense.bias", "cls.bias"},
+                                   {"head.norm.weight", "cls.norm.weight"},
+                                   {"head.norm.bias", "cls.norm.bias"},
                                    {"emb_ln.weight", "token_embd_norm.weight"},
                                    {"emb_ln.bias", "token_embd_norm.bias"},
                                    {"pooler.dense.weight", "cls.weight"},
@@ -112,7 +121,7 @@ const HfNamed hf_names_of_gpt2[] = {
     {"ln_2", "ffn_norm"},  {"mlp.c_fc", "ffn_up"},      {"mlp.c_proj", "ffn_down"},
     {NULL, NULL}};
 
-/* For encoders: the names of BERT, and both sets of names of nomic. */
+/* For encoders: the names of BERT, both sets of names of nomic, and ModernBERT's. */
 const HfNamed hf_names_of_bert[] = {{"attention.self.query", "attn_q"},
                                     {"attention.self.key", "attn_k"},
                                     {"attention.self.value", "attn_v"},
@@ -123,6 +132,11 @@ const HfNamed hf_names_of_bert[] = {{"attention.self.query", "attn_q"},
                                     {"output.LayerNorm", "layer_output_norm"},
                                     {"attn.Wqkv", "attn_qkv"},
                                     {"attn.out_proj", "attn_output"},
+                                    {"attn.Wo", "attn_output"},
+                                    {"attn_norm", "attn_norm"},
+                                    {"mlp_norm", "ffn_norm"},
+                                    {"mlp.Wi", "ffn_up"},
+                                    {"mlp.Wo", "ffn_down"},
                                     {"norm1", "attn_output_norm"},
                                     {"norm2", "layer_output_norm"},
                                     {"mlp.fc11", "ffn_up"},
@@ -391,11 +405,17 @@ static bool parts_put(HfFolder *f) {
 /* Tensors of an encoder that are not used: heads that complete texts and, unless the model ranks texts,
  * the layer that is applied to the first token for that. */
 static bool is_unread(const HfFolder *f, const char *name) {
-  static const char *const begins[] = {"embeddings.position_ids", "cls.", "lm_head."};
+  static const char *const begins[] = {"embeddings.position_ids",
+                                       "cls.",
+                                       "lm_head.",
+                                       "decoder.",
+                                       "pooler.",
+                                       "head."}; /* the last two: unless it ranks */
+  size_t n = sizeof begins / sizeof *begins - (f->ranks ? 2 : 0);
   if (!f->type->encoder) return false;
-  for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+  for (size_t i = 0; i < n; i++)
     if (!strncmp(name, begins[i], strlen(begins[i]))) return true;
-  return !f->ranks && !strncmp(name, "pooler.", 7);
+  return false;
 }
 
 /* Tensors that a file has in addition: heads that are the same as the token table, and constants. */
@@ -419,6 +439,7 @@ bool hf_text_take(HfFolder *f, const char *name, TgTensor *t) {
   if (f->sees) name = own;
   if (f->type->encoder && !strncmp(name, "bert.", 5)) name += 5;
   if (f->type->encoder && !strncmp(name, "roberta.", 8)) name += 8;
+  if (f->type->encoder && !strncmp(name, "model.", 6)) name += 6;
   if (is_passed_over(f, name)) return true;
   if (!expert_take(f, name, t, &is)) return false;
   if (!is && !oss_take(f, name, t, &is)) return false;

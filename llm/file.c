@@ -173,17 +173,18 @@ static bool latent_fits(TgLlm *m) {
 /* Reads how a text's tokens become one result, and whether tokens see the tokens after them. */
 static bool pooling_read(TgLlm *m) {
   char name[128];
-  int64_t causal, of_head;
+  int64_t causal;
   snprintf(name, sizeof name, "%.60s.attention.causal", m->architecture);
   if (!llm_kv_int(m->ctx, m->gguf, name, !m->arch->encoder, &causal)) return false;
   if (!causal != m->arch->encoder)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %s, which %s is not here", name,
                     causal ? "true" : "false", m->arch->name);
   snprintf(name, sizeof name, "%.60s.classifier.pooling_type", m->architecture);
-  if (!llm_kv_int(m->ctx, m->gguf, name, POOL_FIRST, &of_head)) return false;
-  if (of_head != POOL_FIRST)
-    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %lld: only that of the first token (2) is known here",
-                    name, (long long)of_head);
+  if (!llm_kv_int(m->ctx, m->gguf, name, POOL_FIRST, &m->k.judged)) return false;
+  if (m->k.judged != POOL_FIRST && m->k.judged != POOL_MEAN)
+    return llm_fail(m->ctx, TG_ERR_VALUE,
+                    "llm: %s is %lld: the mean (1) and the first token (2) are known here", name,
+                    (long long)m->k.judged);
   snprintf(name, sizeof name, "%.60s.pooling_type", m->architecture);
   if (!llm_kv_int(m->ctx, m->gguf, name, POOL_MEAN, &m->k.pooling)) return false;
   if (m->k.pooling < 0 || m->k.pooling >= POOL_KINDS)
@@ -357,6 +358,11 @@ static uint64_t as_filed(const Finder *f, int64_t layer, uint64_t wanted) {
 
 static bool is_last_of(int64_t i, int64_t every) { return every > 0 && i % every == every - 1; }
 
+/* Whether layer i has no window, where one layer of each `every` has none. */
+static bool is_global(const LlmArch *a, int64_t i, int64_t every) {
+  return a->global_first ? every > 0 && i % every == 0 : is_last_of(i, every);
+}
+
 static void layer_find(Finder *f, int64_t i) {
   const TgLlm *m = f->m;
   const LlmArch *a = m->arch;
@@ -372,13 +378,12 @@ static void layer_find(Finder *f, int64_t i) {
   if (biases & (BIT(W_Q) | BIT(W_QKV))) biases |= BIT(W_Q) | BIT(W_K) | BIT(W_V) | BIT(W_QKV);
   for (int w = 0; w < W_COUNT && f->ok; w++)
     if ((wanted | maybe) & BIT(w)) weight_find(f, i, l, (LlmWeight)w, wanted & BIT(w), biases & BIT(w));
-  l->windowed = m->k.window && !is_last_of(i, a->global_every);
+  l->windowed = m->k.window && !is_global(a, i, a->global_every);
   l->still = is_last_of(i, a->still_every);
   l->parallel = m->parallel || (a->maybe & BIT(W_FFN_NORM) && !l->w[W_FFN_NORM]);
 }
 
-/* Reads which layers have a window, if the file says so: a number n, by which the last of each n layers has
- * none, or a bool for each layer. */
+/* Reads which layers have a window, if the file says so: a number n, by which one of each n layers has none, or a bool for each layer. */
 static bool windows_read(TgLlm *m) {
   char name[128];
   snprintf(name, sizeof name, "%.60s.attention.sliding_window_pattern", m->architecture);
@@ -393,7 +398,7 @@ static bool windows_read(TgLlm *m) {
   if (ok && each) ok = windowed && !tg_read(each, windowed, (size_t)m->k.layers);
   int64_t every = tg_value_int(v);
   for (int64_t i = 0; ok && i < m->k.layers; i++)
-    m->layer[i].windowed = m->k.window && (each ? windowed[i] : !is_last_of(i, every));
+    m->layer[i].windowed = m->k.window && (each ? windowed[i] : !is_global(m->arch, i, every));
   tg_free(m->ctx, windowed);
   return ok;
 }
@@ -453,6 +458,7 @@ static const LlmOwnWeight own_weights[] = {
     {"output_norm", OWN_NORM, AT(norm), AT(norm_bias), {SIZE_WIDTH}},
     {"output", OWN_HEAD, AT(head), AT(head_bias), {SIZE_VOCABULARY, SIZE_WIDTH}},
     {"cls", OWN_ENCODERS, AT(cls), AT(cls_bias), {SIZE_WIDTH, SIZE_WIDTH}},
+    {"cls.norm", OWN_ENCODERS, AT(cls_norm), AT(cls_norm_bias), {SIZE_WIDTH}},
     {"cls.output", OWN_RANKERS, AT(cls_out), AT(cls_out_bias), {SIZE_LABELS, SIZE_WIDTH}},
     {"dense_2", OWN_ENCODERS, AT(dense_in), 0, {SIZE_DENSE, SIZE_WIDTH}},
     {"dense_3", OWN_ENCODERS, AT(dense_out), 0, {SIZE_WIDTH, SIZE_DENSE}},
@@ -479,9 +485,9 @@ static Need need_of(const TgLlm *m, const LlmOwnWeight *w, bool bias) {
   case OWN_ENCODERS: return a->encoder ? MAY : NOT;
   case OWN_RANKERS: return MAY;
   case OWN_NORM:
-    return !(a->weights & (BIT(W_ATTN_NORM) | BIT(W_ATTN_POST_NORM))) ? NOT
-           : !bias || (a->biases & BIT(W_ATTN_NORM))                  ? MUST
-                                                                      : MAY;
+    return !((a->weights | a->maybe) & (BIT(W_ATTN_NORM) | BIT(W_ATTN_POST_NORM))) ? NOT
+           : !bias || (a->biases & BIT(W_ATTN_NORM))                               ? MUST
+                                                                                   : MAY;
   case OWN_HEAD: return a->encoder ? NOT : MAY;
   case OWN_SHORT: return m->rope_long ? MUST : MAY;
   default: return MAY;

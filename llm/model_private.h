@@ -132,6 +132,9 @@ typedef struct LlmArch {
   bool foreign;       /* the original's weights have other names than llama's, so there are no adapters */
   bool renormalized;  /* the shares of the chosen experts add up to 1, unless the file says otherwise */
   bool permuted;      /* in the file, the halves of each head are interleaved in the rows of q and k */
+  bool global_first;  /* of each group of layers, not the last but the first has no window */
+  bool one_between;   /* one special token is between two texts, whatever the tokenizer */
+  bool gelu_head;     /* a reranker's head activates by GELU, otherwise by tanh */
   int still_every;    /* in each group of n layers the last does not rotate; 0: all rotate */
   int global_every;   /* in each group of n layers the last has no window; 0: all have the file's window */
   int deep;           /* a model of n layers scales queries by width / heads instead of the head's size */
@@ -155,6 +158,7 @@ typedef struct LlmNumbers {
   int64_t key, value;      /* sizes of a head as the products make it, before it is latent */
   int64_t key_mla, value_mla, shared, dense, unread, groups, groups_used, gating; /* as in the file */
   int64_t renormalized; /* whether the shares of the chosen experts add up to 1 */
+  int64_t judged;       /* LlmPooling of a reranker's head: POOL_FIRST or POOL_MEAN */
   int64_t labels;       /* rows of a reranker's head: 1: the score, 2: a softmax of yes and no */
   int64_t types;        /* number of token types (rows of their table); 0: no table */
   int64_t pooling;      /* LlmPooling */
@@ -270,7 +274,7 @@ struct TgLlm {
   LlmLayer *layer;
   TgTensor *embedding, *types, *positions, *embedding_norm, *embedding_norm_bias;
   TgTensor *norm, *norm_bias, *head, *head_bias, *rope_factors, *rope_long, *rope_short;
-  TgTensor *cls, *cls_bias, *cls_out, *cls_out_bias; /* a reranker's head */
+  TgTensor *cls, *cls_bias, *cls_norm, *cls_norm_bias, *cls_out, *cls_out_bias; /* a reranker's head */
   const char *pair; /* a reranker's template for two texts; NULL: they are joined by special tokens */
   int32_t yes, no;  /* the rows of cls_out that say it, or these tokens if there is no such head */
   TgTensor *dense_in, *dense_out; /* products that an encoder makes after pooling; NULL: none */

@@ -83,14 +83,15 @@ static void token_put(Pair *p, int32_t id) {
   p->n += id >= 0;
 }
 
-/* Both texts with the tokens between them: BERT's words have one token there, other tokenizers two. */
+/* Both texts with the tokens between them: BERT's words and ModernBERT have one token there, others two.
+ */
 static bool joined_put(Pair *p, const char *query, size_t nquery, const char *document, size_t ndocument) {
   const TgTokenizer *t = p->m->tokenizer;
   token_put(p, t->bos);
   if (!text_put(p, query, nquery)) return false;
   token_put(p, t->eos);
   p->second = p->n;
-  if (t->kind != LLM_WORDS) token_put(p, t->eos);
+  if (t->kind != LLM_WORDS && !p->m->arch->one_between) token_put(p, t->eos);
   if (!text_put(p, document, ndocument)) return false;
   token_put(p, t->eos);
   return true;

@@ -155,11 +155,23 @@ def bytes_of_roberta():
     return t, dict(pad_token="<pad>", unk_token="<unk>", bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>")
 
 
+def bytes_of_modern():
+    t = Tokenizer(models.BPE())
+    t.normalizer, t.pre_tokenizer, t.decoder = normalizers.NFC(), pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    t.train_from_iterator(LEARN, trainers.BpeTrainer(vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    t.add_special_tokens(["[UNK]", "[CLS]", "[SEP]", "[PAD]"])
+    ends = [(s, t.token_to_id(s)) for s in ("[CLS]", "[SEP]")]
+    t.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ends)
+    return t, dict(pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]")
+
+
 # The prompt of Qwen3-Reranker's model card.
 ASK = ('<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the answer can only be "yes" or "no".'
        "<|im_end|>\n<|im_start|>user\n", "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n<Query>: %s\n<Document>: %s",
        "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
 DECODER = dict(num_key_value_heads=2, head_dim=6, max_position_embeddings=512)
+MODERN = dict(num_hidden_layers=5, local_attention=6, global_attn_every_n_layers=3, global_rope_theta=500.0, local_rope_theta=50.0, pad_token_id=303, bos_token_id=301, cls_token_id=301,
+              eos_token_id=302, sep_token_id=302)
 ENCODERS = {
     "bert": (BertModel, BertConfig, {}, words, "cls_token"),
     "bert-rank": (BertForSequenceClassification, BertConfig, dict(num_labels=1), words, None),
@@ -169,6 +181,8 @@ ENCODERS = {
     "roberta": (transformers.RobertaModel, transformers.RobertaConfig, dict(pad_token_id=1, type_vocab_size=1), bytes_of_roberta, "mean_tokens"),
     "roberta-rank": (transformers.RobertaForSequenceClassification, transformers.RobertaConfig, dict(id2label={0: "no", 1: "yes"}, pad_token_id=1, type_vocab_size=1),
                      bytes_of_roberta, None),
+    "modernbert": (transformers.ModernBertModel, transformers.ModernBertConfig, MODERN, bytes_of_modern, "cls_token"),
+    "modernbert-rank": (transformers.ModernBertForSequenceClassification, transformers.ModernBertConfig, dict(MODERN, num_labels=1, classifier_pooling="mean"), bytes_of_modern, None),
     "qwen3-embedding": (transformers.Qwen3Model, Qwen3Config, DECODER, ended, "lasttoken"),
     "qwen3-reranker": (Qwen3ForCausalLM, Qwen3Config, dict(DECODER, tie_word_embeddings=True), answers, None),
     "qwen3-rank": (transformers.Qwen3ForSequenceClassification, Qwen3Config, dict(DECODER, num_labels=1, pad_token_id=0), answers, None),

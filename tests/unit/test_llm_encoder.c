@@ -391,6 +391,8 @@ static void test_folders(void **state) {
   folder_scores("xlm-roberta-rank");
   folder_vectors("roberta", "mean");
   folder_scores("roberta-rank");
+  folder_vectors("modernbert", "cls");
+  folder_scores("modernbert-rank");
   folder_vectors("qwen3-embedding", "last");
   folder_scores("qwen3-reranker");
   folder_scores("qwen3-rank");

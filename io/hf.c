@@ -601,6 +601,14 @@ static bool labels_put(HfFolder *f) {
   return doc_string(f->d, &to->u.at[0], no, strlen(no)) && doc_string(f->d, &to->u.at[1], yes, strlen(yes));
 }
 
+/* Whether a decoder's tokens see the later ones, too. */
+static bool causal_put(HfFolder *f) {
+  char key[128];
+  const json_t *causal = json_object_get(f->config, "is_causal");
+  return f->type->encoder || !json_is_false(causal) ||
+         hf_kv_bool(f, key_of(f, "attention.causal", key), false);
+}
+
 /* Which tokens a classifier reads, if it is not the first. */
 static bool judged_put(HfFolder *f) {
   char key[128];
@@ -641,7 +649,7 @@ static bool config_put(HfFolder *f) {
   return positions_fit(f) && fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
          hf_kv_text(f, "general.name", slash && slash[1] ? slash + 1 : f->path) && numbers_put(f) &&
          defaults_put(f) && windows_put(f) && pooling_put(f) && labels_put(f) && judged_put(f) &&
-         (f->type->unrotated || rope_put(f));
+         causal_put(f) && (f->type->unrotated || rope_put(f));
 }
 
 /* ---- the whole */

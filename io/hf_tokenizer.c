@@ -330,9 +330,11 @@ static bool template_put(HfFolder *f) {
  * end with another token than the one that ends a reply: Qwen's embedding models do so. */
 static bool ends_put(HfFolder *f, const Vocabulary *v) {
   const json_t *normal = json_object_get(f->tokenizer, "normalizer");
-  const json_t *pre = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "Metaspace");
+  const json_t *pre = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "Metaspace"),
+               *bytes = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "ByteLevel");
   bool blank =
       has_kind(normal, "Prepend") || (pre && strcmp(hf_text_of(pre, "prepend_scheme", "always"), "never"));
+  if (v->kind == BYTE_PAIRS) blank = json_is_true(json_object_get(bytes, "add_prefix_space"));
   bool words = v->kind == WORDS;
   const char *bos = words || !text_named(f, "bos_token") ? "cls_token" : "bos_token";
   const char *eos = words || !text_named(f, "eos_token") ? "sep_token" : "eos_token";
@@ -345,8 +347,7 @@ static bool ends_put(HfFolder *f, const Vocabulary *v) {
          special_put(f, v, "pad_token", "tokenizer.ggml.padding_token_id") && unknown_put(f, v) &&
          hf_kv_bool(f, "tokenizer.ggml.add_bos_token", is_added(f, "add_bos_token", bos, false)) &&
          hf_kv_bool(f, "tokenizer.ggml.add_eos_token", is_added(f, "add_eos_token", eos, true)) &&
-         (v->kind == BYTE_PAIRS || words || hf_kv_bool(f, "tokenizer.ggml.add_space_prefix", blank)) &&
-         template_put(f);
+         (words || hf_kv_bool(f, "tokenizer.ggml.add_space_prefix", blank)) && template_put(f);
 }
 
 /* ---- how a text is changed before it is split */

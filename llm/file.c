@@ -176,9 +176,13 @@ static bool pooling_read(TgLlm *m) {
   int64_t causal;
   snprintf(name, sizeof name, "%.60s.attention.causal", m->architecture);
   if (!llm_kv_int(m->ctx, m->gguf, name, !m->arch->encoder, &causal)) return false;
-  if (!causal != m->arch->encoder)
-    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %s, which %s is not here", name,
-                    causal ? "true" : "false", m->arch->name);
+  if (causal && m->arch->encoder)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is true, which %s is not here", name, m->arch->name);
+  if (!causal && !m->arch->encoder) {
+    m->both_ways = *m->arch;
+    m->both_ways.encoder = true;
+    m->arch = &m->both_ways;
+  }
   snprintf(name, sizeof name, "%.60s.classifier.pooling_type", m->architecture);
   if (!llm_kv_int(m->ctx, m->gguf, name, POOL_FIRST, &m->k.judged)) return false;
   if (m->k.judged != POOL_FIRST && m->k.judged != POOL_MEAN)
@@ -488,7 +492,7 @@ static Need need_of(const TgLlm *m, const LlmOwnWeight *w, bool bias) {
     return !((a->weights | a->maybe) & (BIT(W_ATTN_NORM) | BIT(W_ATTN_POST_NORM))) ? NOT
            : !bias || (a->biases & BIT(W_ATTN_NORM))                               ? MUST
                                                                                    : MAY;
-  case OWN_HEAD: return a->encoder ? NOT : MAY;
+  case OWN_HEAD: return a->encoder && a != &m->both_ways ? NOT : MAY;
   case OWN_SHORT: return m->rope_long ? MUST : MAY;
   default: return MAY;
   }

@@ -266,6 +266,7 @@ struct TgLlm {
   TgValue *gguf;
   TgTokenizer *tokenizer; /* NULL: the file has none */
   const LlmArch *arch;
+  LlmArch both_ways;             /* arch, if the file says that a decoder's tokens see the later ones, too */
   LlmRope rope;                  /* the architecture's, unless the file has the original's order */
   bool permuted, parallel, tied; /* tied: the head is the table of tokens */
   const char *name, *architecture, *template_;

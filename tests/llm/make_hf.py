@@ -147,9 +147,9 @@ def ended():
     return t, special
 
 
-def bytes_of_roberta():
+def bytes_of_roberta(blank=False):
     t = Tokenizer(models.BPE())
-    t.pre_tokenizer, t.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    t.pre_tokenizer, t.decoder = pre_tokenizers.ByteLevel(add_prefix_space=blank), decoders.ByteLevel()
     t.train_from_iterator(LEARN, trainers.BpeTrainer(vocab_size=300, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
     t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     return t, dict(pad_token="<pad>", unk_token="<unk>", bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>")
@@ -169,6 +169,7 @@ def bytes_of_modern():
 ASK = ('<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the answer can only be "yes" or "no".'
        "<|im_end|>\n<|im_start|>user\n", "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n<Query>: %s\n<Document>: %s",
        "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+BOTH_WAYS = dict(attention_mask={"full_attention": torch.zeros(1, 1, 20, 20)})  # nothing is masked
 DECODER = dict(num_key_value_heads=2, head_dim=6, max_position_embeddings=512)
 MODERN = dict(num_hidden_layers=5, local_attention=6, global_attn_every_n_layers=3, global_rope_theta=500.0, local_rope_theta=50.0, pad_token_id=303, bos_token_id=301, cls_token_id=301,
               eos_token_id=302, sep_token_id=302)
@@ -180,10 +181,11 @@ ENCODERS = {
     "nomic-bert": (NomicBertModel, NomicBertConfig, {}, words, "mean_tokens"),
     "roberta": (transformers.RobertaModel, transformers.RobertaConfig, dict(pad_token_id=1, type_vocab_size=1), bytes_of_roberta, "mean_tokens"),
     "roberta-rank": (transformers.RobertaForSequenceClassification, transformers.RobertaConfig, dict(id2label={0: "no", 1: "yes"}, pad_token_id=1, type_vocab_size=1),
-                     bytes_of_roberta, None),
+                     lambda: bytes_of_roberta(True), None),
     "modernbert": (transformers.ModernBertModel, transformers.ModernBertConfig, MODERN, bytes_of_modern, "cls_token"),
     "modernbert-rank": (transformers.ModernBertForSequenceClassification, transformers.ModernBertConfig, dict(MODERN, num_labels=1, classifier_pooling="mean"), bytes_of_modern, None),
     "qwen3-embedding": (transformers.Qwen3Model, Qwen3Config, DECODER, ended, "lasttoken"),
+    "qwen2-both-ways": (transformers.Qwen2Model, Qwen2Config, dict(num_key_value_heads=2, is_causal=False), ended, "lasttoken"),
     "qwen3-reranker": (Qwen3ForCausalLM, Qwen3Config, dict(DECODER, tie_word_embeddings=True), answers, None),
     "qwen3-rank": (transformers.Qwen3ForSequenceClassification, Qwen3Config, dict(DECODER, num_labels=1, pad_token_id=0), answers, None),
 }
@@ -220,7 +222,7 @@ def make_encoder(name, folder):
         ids = torch.randint(4, len(t), (1, 20))
         want = {"ids": ids[0].tolist()}
         if pooling:
-            x = m(ids).last_hidden_state[0]
+            x = m(ids, **BOTH_WAYS if "both-ways" in name else {}).last_hidden_state[0]
             for key, v in ("mean", x.mean(0)), ("cls", x[0]), ("last", x[-1]):
                 want[key] = [round(float(a), 7) for a in v / v.norm()]
         else:

@@ -416,6 +416,53 @@ static void test_named(void **state) {
   assert_int_equal(system("rm -rf test_named"), 0);
 }
 
+/* A copy of a folder, in which a member of a file's JSON is set. */
+static TgLlm *folder_with(const char *name, const char *file, const char *member, json_t *value) {
+  char line[1500], to[100];
+  snprintf(line, sizeof line, "rm -rf test_with; cp -r '%s' test_with", folder_at(name));
+  assert_int_equal(system(line), 0);
+  snprintf(to, sizeof to, "test_with/%s", file);
+  json_t *v = json_load_file(to, JSON_DECODE_INT_AS_REAL, NULL); /* the file may contain lengths of 1e30 */
+  assert_non_null(v);
+  json_object_set_new(v, member, value);
+  assert_int_equal(json_dump_file(v, to, 0), 0);
+  json_decref(v);
+  TgLlm *m = tg_llm_open(C, "test_with");
+  if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
+  return m;
+}
+
+/* The ends that a folder of a decoder asks for, as e5-mistral does. */
+static void test_ends(void **state) {
+  (void)state;
+  int32_t ids[8];
+  TgLlm *m = folder_with("mistral", "tokenizer_config.json", "add_eos_token", json_true());
+  const TgTokenizer *t = tg_llm_tokenizer(m);
+  int64_t n = tg_tokenize(tg_llm_tokenizer(m), "dog", 3, ids, 8, .ends = true);
+  assert_true(n > 2 && n <= 8);
+  assert_int_equal(ids[0], tg_token_special(t, TG_TOKEN_BOS));
+  assert_int_equal(ids[n - 1], tg_token_special(t, TG_TOKEN_EOS));
+  assert_true(ids[n - 1] == tg_token_id(t, "<|end|>"));
+  tg_llm_free(m);
+  /* Qwen's embeddings end with another token than its replies */
+  m = tg_llm_open(C, folder_at("qwen3-embedding"));
+  t = tg_llm_tokenizer(m);
+  assert_true(tg_token_special(t, TG_TOKEN_EOS) == tg_token_id(t, "<|endoftext|>"));
+  assert_true(tg_token_special(t, TG_TOKEN_EOT) == tg_token_id(t, "<|im_end|>"));
+  tg_llm_free(m);
+  assert_int_equal(system("rm -rf test_with"), 0);
+}
+
+/* A decoder whose tokens see the later ones, too, as gte-Qwen2's do: it is an encoder. */
+static void test_both_ways(void **state) {
+  (void)state;
+  folder_vectors("qwen2-both-ways", "last");
+  TgLlm *m = tg_llm_open(C, folder_at("qwen2-both-ways"));
+  assert_true(tg_llm_about(m).encoder);
+  error_is(tg_llm_eval(m, (int32_t[]){1}, 1), TG_ERR_VALUE, "qwen2 is an encoder");
+  tg_llm_free(m);
+}
+
 /* The folder with one file otherwise: a member of its JSON set. */
 static void folder_refused(const char *name, const char *file, const char *member, json_t *value,
                            const char *part) {
@@ -494,6 +541,8 @@ int main(void) {
                                      cmocka_unit_test(test_damaged),
                                      cmocka_unit_test(test_folders),
                                      cmocka_unit_test(test_named),
+                                     cmocka_unit_test(test_ends),
+                                     cmocka_unit_test(test_both_ways),
                                      cmocka_unit_test(test_wrong_folders),
                                      cmocka_unit_test(test_memory)};
   setenv("TG_SPEC", "1", 0);

@@ -516,7 +516,10 @@ static void config_complete(const HfFolder *f) {
 }
 
 /* ---- encoders */
-int64_t hf_padding(const HfFolder *f) { return hf_int_of(f, "pad_token_id", 1); }
+int64_t hf_padding(const HfFolder *f) {
+  int64_t id = hf_int_of(f, "pad_token_id", 1), most = 1 << 30;
+  return id < 0 ? -1 : id < most ? id : most;
+}
 
 /* The number of positions that are left if they are counted from behind the padding, or the number that
  * was trained. */
@@ -531,8 +534,8 @@ static bool positions_fit(HfFolder *f) {
 
 enum { MEAN = 1, FIRST, LAST, RANK }; /* pooling_type */
 
-/* How sentence-transformers combines the tokens of a text into one vector, as files beside the model say: a bool
- * for each kind, or the name of one. */
+/* How sentence-transformers combines the tokens of a text into one vector, as files beside the model say:
+ * a bool for each kind, or the name of one. */
 static bool pooling_put(HfFolder *f) {
   static const char *const kinds[][2] = {[MEAN] = {"pooling_mode_mean_tokens", "mean"},
                                          [FIRST] = {"pooling_mode_cls_token", "cls"},
@@ -570,8 +573,8 @@ static bool says_reranker(const char *s) {
   return false;
 }
 
-/* A language model that answers whether a document answers a query is stored as any language model. Its name says
- * what it is for: that of the folder, or the first heading of its README. */
+/* A language model that answers whether a document answers a query is stored as any language model. Its
+ * name says what it is for: that of the folder, or the first heading of its README. */
 static bool named_reranker(const HfFolder *f) {
   char path[LONGEST_PATH], line[500];
   size_t n = strlen(f->path);

@@ -43,7 +43,8 @@ static const json_t *part_of(const json_t *v, const char *type) {
   json_t *each;
   if (!strcmp(hf_text_of(v, "type", ""), type)) return v;
   json_array_foreach(json_object_get(v, "pretokenizers"), k, each) {
-    if (part_of(each, type)) return part_of(each, type);
+    const json_t *found = part_of(each, type);
+    if (found) return found;
   }
   return NULL;
 }
@@ -273,7 +274,8 @@ static const json_t *template_in(const json_t *p) {
   json_t *each;
   if (!strcmp(hf_text_of(p, "type", ""), "TemplateProcessing")) return p;
   json_array_foreach(json_object_get(p, "processors"), i, each) {
-    if (template_in(each)) return template_in(each);
+    const json_t *found = template_in(each);
+    if (found) return found;
   }
   return NULL;
 }
@@ -326,8 +328,8 @@ static bool template_put(HfFolder *f) {
   return ok;
 }
 
-/* Writes the tokens that begin and end a text. BERT's files have other names for them. The template of a text may
- * end with another token than the one that ends a reply: Qwen's embedding models do so. */
+/* Writes the tokens that begin and end a text. BERT's files have other names for them. The template of a
+ * text may end with another token than the one that ends a reply: Qwen's embedding models do so. */
 static bool ends_put(HfFolder *f, const Vocabulary *v) {
   const json_t *normal = json_object_get(f->tokenizer, "normalizer");
   const json_t *pre = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "Metaspace"),

@@ -387,7 +387,8 @@ static void layer_find(Finder *f, int64_t i) {
   l->parallel = m->parallel || (a->maybe & BIT(W_FFN_NORM) && !l->w[W_FFN_NORM]);
 }
 
-/* Reads which layers have a window, if the file says so: a number n, by which one of each n layers has none, or a bool for each layer. */
+/* Reads which layers have a window, if the file says so: a number n, by which one of each n layers has
+ * none, or a bool for each layer. */
 static bool windows_read(TgLlm *m) {
   char name[128];
   snprintf(name, sizeof name, "%.60s.attention.sliding_window_pattern", m->architecture);
@@ -514,8 +515,8 @@ static void own_find(Finder *f, const LlmOwnWeight *w, bool bias) {
   *llm_own_place(m, w, bias) = find(f, name, need == MUST, w->dims[1] && !bias ? 2 : 1, dims);
 }
 
-/* A model has the head of a reranker if and only if its pooling is POOL_RANK. A decoder may rank texts without
- * it, by the logits of two tokens. */
+/* A model has the head of a reranker if and only if its pooling is POOL_RANK. A decoder may rank texts
+ * without it, by the logits of two tokens. */
 static bool rank_fits(TgLlm *m) {
   bool is = m->k.pooling == POOL_RANK;
   if (is && !m->arch->encoder) return true;

@@ -420,8 +420,8 @@ TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r) {
   return capped(scaled(x, m->k.logit_scale), m->k.final_cap);
 }
 
-/* The scores of a reranker's labels for a pair of texts, computed from the first or the mean of its tokens (n,
- * width): (labels). */
+/* The scores of a reranker's labels for a pair of texts, computed from the first or the mean of its tokens
+ * (n, width): (labels). */
 static TgTensor *ranked(const TgLlm *m, TgTensor *x, LlmRows r) {
   LlmRows one = {.texts = 1, .each = 1};
   if (m->k.judged == POOL_MEAN) {

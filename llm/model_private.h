@@ -367,11 +367,11 @@ LlmStep *llm_step_for(TgLlm *m, int64_t count);
  * begins with; NULL: it begins with the ids m->wanted. hidden: receives the tokens (n, width) in place of logits;
  * NULL: logits. Returns false on an error. */
 bool llm_step_run(TgLlm *m, LlmStep *s, const float *rows, const int32_t *ids, int64_t count, float *hidden);
-/* run.c. Runs an encoder on a whole text, by the smallest program that the text fits into. second: where the
- * second of two texts begins. out: what the last part ends with. */
+/* run.c. Runs an encoder on a whole text, by the smallest program that the text fits into. second: where
+ * the second of two texts begins. out: what the last part ends with. */
 bool llm_whole_run(TgLlm *m, const int32_t *ids, int64_t n, int64_t second, float *out);
-/* run.c. Runs a decoder on a text, and writes its last token after the last norm (width). Whole blocks that are in
- * the cache already are not computed again. */
+/* run.c. Runs a decoder on a text, and writes its last token after the last norm (width). Whole blocks
+ * that are in the cache already are not computed again. */
 bool llm_last_token(TgLlm *m, const int32_t *ids, int64_t n, float *out);
 /* run.c. How long a step of tg_llm_eval_many with this many rows takes, in seconds, as far as it is known. If
  * its program has not been timed, the time of the next smaller program that was timed is multiplied by

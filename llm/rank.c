@@ -1,6 +1,7 @@
-/* rank.c: rerankers. In: a query and a document. Out: a number, the larger the better the document answers. An
- * encoder reads both texts with special tokens between them, and its head gives the number. A decoder is asked
- * by a template whether the document answers the query, and the number is the share of "yes" in its answer. */
+/* rank.c: rerankers. In: a query and a document. Out: a number, the larger the better the document
+ * answers. An encoder reads both texts with special tokens between them, and its head gives the number. A
+ * decoder is asked by a template whether the document answers the query, and the number is the share of
+ * "yes" in its answer. */
 #include "model_private.h"
 #include <math.h>
 #include <stdio.h>
@@ -83,8 +84,7 @@ static void token_put(Pair *p, int32_t id) {
   p->n += id >= 0;
 }
 
-/* Both texts with the tokens between them: BERT's words and ModernBERT have one token there, others two.
- */
+/* Both texts with the tokens between them: BERT's words and ModernBERT have one token there, others two. */
 static bool joined_put(Pair *p, const char *query, size_t nquery, const char *document, size_t ndocument) {
   const TgTokenizer *t = p->m->tokenizer;
   token_put(p, t->bos);
@@ -147,8 +147,8 @@ static bool pair_put(Pair *p, const char *query, size_t nquery, const char *docu
 }
 
 /* ---- the answer */
-/* The scores of a decoder's labels for its last token: by its head, or by the two rows of the table of tokens
- * that say yes and no. */
+/* The scores of a decoder's labels for its last token: by its head, or by the two rows of the table of
+ * tokens that say yes and no. */
 static bool answered(TgLlm *m, const float *last, float score[2]) {
   bool ok = false;
   TG_SCOPE(m->ctx) {
@@ -166,8 +166,8 @@ static bool answered(TgLlm *m, const float *last, float score[2]) {
   return ok;
 }
 
-/* Of two logits, the share of yes in their softmax. A decoder's logits without a head are scaled and capped as
- * those of its other tokens. */
+/* Of two logits, the share of yes in their softmax. A decoder's logits without a head are scaled and
+ * capped as those of its other tokens. */
 static bool judged(TgLlm *m, const float score[2], float *out) {
   bool tokens = !m->cls_out;
   int yes = tokens ? 0 : m->yes, no = tokens ? 1 : m->no;

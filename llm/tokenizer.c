@@ -315,8 +315,8 @@ static int32_t special_at(const TgTokenizer *t, const char *text, size_t n, bool
   return -1;
 }
 
-/* Encodes the text between two special tokens. SentencePiece puts a space before it; byte pairs do, where they do
- * it at all, only if it does not begin with a blank. */
+/* Encodes the text between two special tokens. SentencePiece puts a space before it; byte pairs do, where
+ * they do it at all, only if it does not begin with a blank. */
 static bool plain_put(TgTokenizer *t, const char *text, size_t n, bool blank) {
   if (!n) return true;
   if (t->kind == LLM_BYTE_PAIRS && strchr(" \t\n\v\f\r", *text)) blank = false;

@@ -416,17 +416,18 @@ static void test_named(void **state) {
   assert_int_equal(system("rm -rf test_named"), 0);
 }
 
-/* A copy of a folder, in which a member of a file's JSON is set. */
-static TgLlm *folder_with(const char *name, const char *file, const char *member, json_t *value) {
+/* A copy of a folder, in which members of a file's JSON are set. */
+static TgLlm *folder_with(const char *name, const char *file, json_t *members) {
   char line[1500], to[100];
   snprintf(line, sizeof line, "rm -rf test_with; cp -r '%s' test_with", folder_at(name));
   assert_int_equal(system(line), 0);
   snprintf(to, sizeof to, "test_with/%s", file);
-  json_t *v = json_load_file(to, JSON_DECODE_INT_AS_REAL, NULL); /* the file may contain lengths of 1e30 */
+  bool lengths = strstr(file, "tokenizer") != NULL; /* that file may contain lengths of 1e30 */
+  json_t *v = json_load_file(to, lengths ? JSON_DECODE_INT_AS_REAL : 0, NULL);
   assert_non_null(v);
-  json_object_set_new(v, member, value);
+  assert_int_equal(json_object_update(v, members), 0);
   assert_int_equal(json_dump_file(v, to, 0), 0);
-  json_decref(v);
+  json_decref(v), json_decref(members);
   TgLlm *m = tg_llm_open(C, "test_with");
   if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
   return m;
@@ -436,7 +437,7 @@ static TgLlm *folder_with(const char *name, const char *file, const char *member
 static void test_ends(void **state) {
   (void)state;
   int32_t ids[8];
-  TgLlm *m = folder_with("mistral", "tokenizer_config.json", "add_eos_token", json_true());
+  TgLlm *m = folder_with("mistral", "tokenizer_config.json", json_pack("{s:b}", "add_eos_token", 1));
   const TgTokenizer *t = tg_llm_tokenizer(m);
   int64_t n = tg_tokenize(tg_llm_tokenizer(m), "dog", 3, ids, 8, .ends = true);
   assert_true(n > 2 && n <= 8);
@@ -449,6 +450,40 @@ static void test_ends(void **state) {
   t = tg_llm_tokenizer(m);
   assert_true(tg_token_special(t, TG_TOKEN_EOS) == tg_token_id(t, "<|endoftext|>"));
   assert_true(tg_token_special(t, TG_TOKEN_EOT) == tg_token_id(t, "<|im_end|>"));
+  tg_llm_free(m);
+  assert_int_equal(system("rm -rf test_with"), 0);
+}
+
+/* Settings that are written in two ways, or are left out: the same vector. */
+static void test_ways(void **state) {
+  (void)state;
+  float want[16], got[16];
+  static const int32_t ids[] = {9, 8, 7, 6, 5, 4, 3, 2, 1, 9, 7, 5, 3};
+  TgLlm *m = tg_llm_open(C, folder_at("modernbert"));
+  assert_int_equal(tg_llm_embed(m, ids, 13, want), TG_OK);
+  tg_llm_free(m);
+  m = folder_with("modernbert", "config.json",
+                  json_pack("{s:n, s:n, s:f, s:f}", "rope_parameters", "layer_types", "global_rope_theta",
+                            500.0, "local_rope_theta", 50.0));
+  assert_int_equal(tg_llm_embed(m, ids, 13, got), TG_OK);
+  close_to("modernbert", got, want, 16, 0);
+  tg_llm_free(m);
+  m = folder_with("modernbert", "config.json", json_pack("{s:n}", "global_attn_every_n_layers"));
+  assert_int_equal(tg_llm_embed(m, ids, 13, got), TG_OK);
+  close_to("modernbert", got, want, 16, 0);
+  tg_llm_free(m);
+  m = folder_with("modernbert", "1_Pooling/config.json",
+                  json_pack("{s:s, s:b}", "pooling_mode", "mean", "pooling_mode_cls_token", 0));
+  assert_int_equal(tg_llm_embed(m, ids, 13, got), TG_OK);
+  assert_true(fabsf(got[0] - want[0]) > 1e-4f);
+  tg_llm_free(m);
+  m = tg_llm_open(C, folder_at("roberta"));
+  assert_int_equal(tg_llm_embed(m, ids, 13, want), TG_OK);
+  tg_llm_free(m);
+  m = folder_with("roberta", "config.json",
+                  json_pack("{s:n}", "pad_token_id")); /* positions begin behind 1 */
+  assert_int_equal(tg_llm_embed(m, ids, 13, got), TG_OK);
+  close_to("roberta", got, want, 16, 0);
   tg_llm_free(m);
   assert_int_equal(system("rm -rf test_with"), 0);
 }
@@ -501,6 +536,14 @@ static void test_wrong_folders(void **state) {
                  "2_Dense: a layer after pooling");
   folder_refused("roberta-rank", "config.json", "id2label", json_pack("{s:s, s:s}", "0", "A", "1", "B"),
                  "neither of the two labels of bert.classifier.output_labels is 'yes'");
+  folder_refused("modernbert-rank", "config.json", "classifier_pooling", json_string("max"),
+                 "classifier_pooling 'max' is not known");
+  folder_refused("modernbert-rank", "config.json", "classifier_activation", json_string("relu"),
+                 "classifier_activation 'relu' is not known");
+  folder_refused("roberta", "1_Pooling/config.json", "pooling_mode", json_string("max"),
+                 "max is not known here");
+  folder_refused("roberta", "config.json", "pad_token_id", json_integer(1000000000000),
+                 "bert.context_length is");
   folder_refused("qwen3-rank", "config.json", "num_hidden_layers", json_integer(1), "'blk.1.");
   folder_refused("nomic-bert", "config.json", "prenorm", json_true(), "prenorm is otherwise");
   folder_refused("nomic-bert", "config.json", "rotary_emb_interleaved", json_true(),
@@ -542,6 +585,7 @@ int main(void) {
                                      cmocka_unit_test(test_folders),
                                      cmocka_unit_test(test_named),
                                      cmocka_unit_test(test_ends),
+                                     cmocka_unit_test(test_ways),
                                      cmocka_unit_test(test_both_ways),
                                      cmocka_unit_test(test_wrong_folders),
                                      cmocka_unit_test(test_memory)};

@@ -280,19 +280,25 @@ static const json_t *template_in(const json_t *p) {
   return NULL;
 }
 
-/* The special token that the template of a single text begins or ends with, or NULL. */
-static const char *text_put_at(const HfFolder *f, bool end) {
+/* The special token that the template of a single text has `inward` places from its beginning or end. NULL:
+ * the text is there. */
+static const char *text_put_at(const HfFolder *f, bool end, size_t inward) {
   const json_t *single =
       json_object_get(template_in(json_object_get(f->tokenizer, "post_processor")), "single");
   size_t n = json_array_size(single);
-  const json_t *part = n ? json_array_get(single, end ? n - 1 : 0) : NULL;
+  const json_t *part = inward < n ? json_array_get(single, end ? n - 1 - inward : inward) : NULL;
   return hf_text_of(json_object_get(part, "SpecialToken"), "id", NULL);
+}
+
+/* The one special token that the template has before or behind a single text. NULL: none, or several. */
+static const char *text_put_alone(const HfFolder *f, bool end) {
+  return text_put_at(f, end, 1) ? NULL : text_put_at(f, end, 0);
 }
 
 /* Whether the post-processor adds a token to a text: the template says it, or another processor names it. */
 static bool is_put(const HfFolder *f, const char *name, bool end) {
   const char *text = text_named(f, name);
-  if (template_in(json_object_get(f->tokenizer, "post_processor"))) return text_put_at(f, end) != NULL;
+  if (template_in(json_object_get(f->tokenizer, "post_processor"))) return text_put_at(f, end, 0) != NULL;
   char *post = json_dumps(json_object_get(f->tokenizer, "post_processor"), JSON_COMPACT | JSON_ENCODE_ANY);
   json_t *t = text ? json_string(text) : NULL;
   char *quoted = t ? json_dumps(t, JSON_ENCODE_ANY) : NULL;
@@ -340,9 +346,9 @@ static bool ends_put(HfFolder *f, const Vocabulary *v) {
   bool words = v->kind == WORDS;
   const char *bos = words || !text_named(f, "bos_token") ? "cls_token" : "bos_token";
   const char *eos = words || !text_named(f, "eos_token") ? "sep_token" : "eos_token";
-  const char *ends = text_named(f, eos), *behind = text_put_at(f, true);
+  const char *ends = text_named(f, eos), *behind = text_put_alone(f, true);
   bool two = ends && behind && strcmp(ends, behind);
-  const char *before = text_put_at(f, false);
+  const char *before = text_put_alone(f, false);
   return number_put(f, v, before ? before : text_named(f, bos), "tokenizer.ggml.bos_token_id") &&
          number_put(f, v, two ? behind : ends, "tokenizer.ggml.eos_token_id") &&
          (!two || number_put(f, v, ends, "tokenizer.ggml.eot_token_id")) &&

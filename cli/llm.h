@@ -162,7 +162,7 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
 #define LLM_ACTIVATIONS_OF(T, field)                                                                         \
   CLI_WHOLE_OF(T, field, "activations", 8, 32, "bits of what weights are multiplied with: 8, 16 or 32 (16)")
 #define LLM_POOLING_OF(T, field)                                                                             \
-  CLI_TEXT_OF(T, field, "pooling", "mean|cls|last", "what embeddings are made of (as the file says)")
+  CLI_TEXT_OF(T, field, "pooling", "mean|cls|last|rank", "what a text becomes (as the file says)")
 #define LLM_DRAFT_OF(T, field)                                                                               \
   CLI_TEXT_OF(T, field.draft, "draft", "FILE",                                                               \
               "guess tokens by this small model, or by the text so far (lookup)"),                           \

@@ -166,6 +166,19 @@ static const HfType types[] = {
      .padded = true,
      .unrotated = true,
      .names = hf_names_of_bert},
+    {.type = "roberta",
+     .arch = "bert",
+     .act = "gelu",
+     .encoder = true,
+     .padded = true,
+     .unrotated = true,
+     .names = hf_names_of_bert},
+    {.type = "modernbert",
+     .arch = "modern-bert",
+     .act = "gelu",
+     .encoder = true,
+     .halves = true,
+     .names = hf_names_of_bert},
     {.type = "nomic_bert",
      .arch = "nomic-bert",
      .act = "silu|swiglu",
@@ -248,6 +261,8 @@ static const Number numbers[] = {
     {"q_lora_rank", "attention.q_lora_rank", false},
     {"routed_scaling_factor", "expert_weights_scale", true},
     {"clip_qkv", "attention.clamp_kqv", true},
+    {"local_attention", "attention.sliding_window", false},
+    {"global_attn_every_n_layers", "attention.sliding_window_pattern", false},
     {"n_embd", "embedding_length", false},
     {"n_layer", "block_count", false},
     {"n_positions", "context_length", false},
@@ -375,10 +390,13 @@ static bool windows_put(HfFolder *f) {
   const json_t *window = json_object_get(f->config, "sliding_window"),
                *use = json_object_get(f->config, "use_sliding_window");
   const json_t *scalar = json_object_get(f->config, "query_pre_attn_scalar");
-  if (json_is_integer(window) && !json_is_false(use) &&
-      !(hf_kv_int(f, key_of(f, "attention.sliding_window", key), json_integer_value(window)) &&
-        layers_put(f, json_object_get(f->config, "layer_types"))))
-    return false;
+  bool local = json_is_integer(json_object_get(f->config, "local_attention"));
+  bool every = json_is_integer(json_object_get(f->config, "global_attn_every_n_layers"));
+  if (!local && json_is_integer(window) && !json_is_false(use)) {
+    if (!hf_kv_int(f, key_of(f, "attention.sliding_window", key), json_integer_value(window))) return false;
+    local = true;
+  }
+  if (local && !every && !layers_put(f, json_object_get(f->config, "layer_types"))) return false;
   return !json_is_number(scalar) ||
          hf_kv_real(f, key_of(f, "attention.scale", key), 1 / sqrt(json_number_value(scalar)));
 }
@@ -438,10 +456,13 @@ static bool rope_put(HfFolder *f) {
   char key[128];
   const json_t *c = f->config, *s = json_object_get(c, "rope_scaling"),
                *p = json_object_get(c, "rope_parameters");
-  if (json_object_get(p, "full_attention"))
-    p = json_object_get(p, "full_attention"); /* the other layers' values are in the row of the table */
+  /* layers with a window may have a base of their own; if it is not here, it is in the architecture's row */
+  double local =
+      real_in(json_object_get(p, "sliding_attention"), "rope_theta", real_in(c, "local_rope_theta", 0));
+  if (json_object_get(p, "full_attention")) p = json_object_get(p, "full_attention");
   if (json_is_object(p)) s = p;
-  double base = real_in(p, "rope_theta", real_in(c, "rope_theta", real_in(c, "rotary_emb_base", 10000)));
+  double base = real_in(c, "global_rope_theta", real_in(c, "rotary_emb_base", 10000));
+  base = real_in(p, "rope_theta", real_in(c, "rope_theta", base));
   double heads = real_in(c, "num_attention_heads", real_in(c, "n_head", 1));
   double head = real_in(c, f->type->latent ? "qk_rope_head_dim" : "head_dim",
                         real_in(c, "hidden_size", real_in(c, "n_embd", 0)) / heads);
@@ -452,6 +473,7 @@ static bool rope_put(HfFolder *f) {
   if (!strcmp(type, "dynamic") && real_in(s, "alpha", 0) > 0 && rotary > 2)
     base *= pow(real_in(s, "alpha", 0), (double)rotary / (double)(rotary - 2));
   if (!hf_kv_real(f, key_of(f, "rope.freq_base", key), base) ||
+      (local > 0 && !hf_kv_real(f, key_of(f, "rope.freq_base_swa", key), local)) ||
       !hf_kv_int(f, key_of(f, "rope.dimension_count", key), rotary) ||
       !hf_kv_bool(f, key_of(f, "rope.halves", key), f->type->halves))
     return false;
@@ -494,40 +516,113 @@ static void config_complete(const HfFolder *f) {
 }
 
 /* ---- encoders */
+int64_t hf_padding(const HfFolder *f) {
+  int64_t id = hf_int_of(f, "pad_token_id", 1), most = 1 << 30;
+  return id < 0 ? -1 : id < most ? id : most;
+}
+
 /* The number of positions that are left if they are counted from behind the padding, or the number that
  * was trained. */
 static bool positions_fit(HfFolder *f) {
   json_t *c = f->config, *trained = json_object_get(c, "max_trained_positions");
   json_int_t most = json_integer_value(json_object_get(c, "max_position_embeddings"));
   if (f->type->padded && most > 0)
-    json_object_set_new(c, "max_position_embeddings",
-                        json_integer(most - 1 - json_integer_value(json_object_get(c, "pad_token_id"))));
+    json_object_set_new(c, "max_position_embeddings", json_integer(most - hf_padding(f) - 1));
   if (f->type->encoder && json_is_integer(trained)) json_object_set(c, "n_positions", trained);
   return true;
 }
 
-/* How sentence-transformers combines the tokens of a text into one vector, as files beside the model say. */
+enum { MEAN = 1, FIRST, LAST, RANK }; /* pooling_type */
+
+/* How sentence-transformers combines the tokens of a text into one vector, as files beside the model say:
+ * a bool for each kind, or the name of one. */
 static bool pooling_put(HfFolder *f) {
-  static const char *const kinds[] = {NULL, "pooling_mode_mean_tokens", "pooling_mode_cls_token",
-                                      "pooling_mode_lasttoken"};
+  static const char *const kinds[][2] = {[MEAN] = {"pooling_mode_mean_tokens", "mean"},
+                                         [FIRST] = {"pooling_mode_cls_token", "cls"},
+                                         [LAST] = {"pooling_mode_lasttoken", "lasttoken"}};
   char key[128];
   json_t *c = NULL, *v;
   const char *name;
-  int64_t kind = f->ranks ? 4 : 0;
+  int64_t kind = f->ranks ? RANK : 0;
   bool ok = hf_json_read(f, "1_Pooling/config.json", false, 0, &c);
   if (ok && hf_is_there(f, "2_Dense/config.json"))
     ok = hf_bad(f, "2_Dense%s: a layer after pooling is not known here", "");
   json_object_foreach(c, name, v) {
-    int k = 3;
-    if (!ok || strncmp(name, "pooling_mode_", 13) || !json_is_true(v)) continue;
-    while (k && strcmp(kinds[k], name))
+    int k = LAST;
+    bool one = !strcmp(name, "pooling_mode");
+    const char *is = one ? json_string_value(v) : name;
+    if (!ok || !is || (!one && (strncmp(name, "pooling_mode_", 13) || !json_is_true(v)))) continue;
+    while (k && strcmp(kinds[k][one], is))
       k--;
-    if (!k || kind) ok = hf_bad(f, "1_Pooling/config.json: %.60s is not known here, or not alone", name);
+    if (!k || kind) ok = hf_bad(f, "1_Pooling/config.json: %.60s is not known here, or not alone", is);
     kind = k;
   }
   ok = ok && (!kind || hf_kv_int(f, key_of(f, "pooling_type", key), kind));
   json_decref(c);
   return ok;
+}
+
+static bool says_reranker(const char *s) {
+  const char *word = "reranker";
+  for (; *s; s++) {
+    size_t n = 0;
+    while (word[n] && (s[n] | 32) == word[n])
+      n++;
+    if (!word[n]) return true;
+  }
+  return false;
+}
+
+/* A language model that answers whether a document answers a query is stored as any language model. Its
+ * name says what it is for: that of the folder, or the first heading of its README. */
+static bool named_reranker(const HfFolder *f) {
+  char path[LONGEST_PATH], line[500];
+  size_t n = strlen(f->path);
+  while (n && f->path[n - 1] == '/')
+    n--;
+  size_t begin = n;
+  while (begin && f->path[begin - 1] != '/')
+    begin--;
+  snprintf(line, sizeof line, "%.*s", (int)(n - begin), f->path + begin);
+  if (says_reranker(line)) return true;
+  FILE *file = hf_path_of(f, "README.md", path) ? fopen(path, "rb") : NULL;
+  bool heading = false;
+  while (file && !heading && fgets(line, sizeof line, file))
+    heading = !strncmp(line, "# ", 2);
+  if (file) fclose(file);
+  return heading && says_reranker(line);
+}
+
+/* Writes the names of a classifier's two labels, in the order of its rows. */
+static bool labels_put(HfFolder *f) {
+  char key[128];
+  const json_t *labels = json_object_get(f->config, "id2label");
+  if (!f->ranks || json_object_size(labels) != 2) return true;
+  TgValue *to = hf_pair_put(f, &f->kv, key_of(f, "classifier.output_labels", key));
+  if (!to || !doc_items(f->d, to, TG_KIND_LIST, 2)) return false;
+  const char *no = hf_text_of(labels, "0", ""), *yes = hf_text_of(labels, "1", "");
+  return doc_string(f->d, &to->u.at[0], no, strlen(no)) && doc_string(f->d, &to->u.at[1], yes, strlen(yes));
+}
+
+/* Whether a decoder's tokens see the later ones, too. */
+static bool causal_put(HfFolder *f) {
+  char key[128];
+  const json_t *causal = json_object_get(f->config, "is_causal");
+  return f->type->encoder || !json_is_false(causal) ||
+         hf_kv_bool(f, key_of(f, "attention.causal", key), false);
+}
+
+/* Which tokens a classifier reads, if it is not the first. */
+static bool judged_put(HfFolder *f) {
+  char key[128];
+  const char *of = hf_text_of(f->config, "classifier_pooling", "cls");
+  const char *act = hf_text_of(f->config, "classifier_activation", "gelu");
+  if (!f->ranks || strcmp(f->arch, "modern-bert")) return true;
+  if (strcmp(act, "gelu"))
+    return hf_bad(f, "config.json: classifier_activation '%.40s' is not known here", act);
+  if (strcmp(of, "cls") && strcmp(of, "mean"))
+    return hf_bad(f, "config.json: classifier_pooling '%.40s' is not known here", of);
+  return hf_kv_int(f, key_of(f, "classifier.pooling_type", key), strcmp(of, "mean") ? FIRST : MEAN);
 }
 
 /* Whether act is one of the names that `usual` lists. */
@@ -551,11 +646,13 @@ static bool config_put(HfFolder *f) {
     return hf_bad(f, "config.json: hidden_act '%.40s' is not known here", act);
   const char *slash = strrchr(f->path, '/');
   const char *kind = json_string_value(json_array_get(json_object_get(f->config, "architectures"), 0));
-  f->ranks = f->type->encoder && kind && strstr(kind, "ForSequenceClassification");
+  f->ranks =
+      (kind && strstr(kind, "ForSequenceClassification")) || (!strcmp(f->arch, "qwen3") && named_reranker(f));
   config_complete(f);
   return positions_fit(f) && fixed_hold(f) && hf_kv_text(f, "general.architecture", f->arch) &&
          hf_kv_text(f, "general.name", slash && slash[1] ? slash + 1 : f->path) && numbers_put(f) &&
-         defaults_put(f) && windows_put(f) && pooling_put(f) && (f->type->unrotated || rope_put(f));
+         defaults_put(f) && windows_put(f) && pooling_put(f) && labels_put(f) && judged_put(f) &&
+         causal_put(f) && (f->type->unrotated || rope_put(f));
 }
 
 /* ---- the whole */

@@ -57,7 +57,7 @@ struct HfFolder {
   json_t *config, *tokenizer, *about; /* about: tokenizer_config.json; NULL: none */
   HfPairs kv, tensors;
   const HfType *type;
-  bool ranks; /* an encoder with a classifier's head, which ranks texts */
+  bool ranks; /* the model ranks texts, by a classifier's head or by its answer */
   bool sees;  /* config is the text_config of a model that also reads pictures */
   HfTake take;
   HfPart *part;
@@ -91,6 +91,9 @@ bool hf_text_take(HfFolder *f, const char *name, TgTensor *t); /* a language mod
 void hf_parts_free(HfFolder *f);
 /* hf.c: a whole number of config.json, or `otherwise` if it is not there */
 int64_t hf_int_of(const HfFolder *f, const char *key, int64_t otherwise);
+
+/* hf.c: the padding token of a model whose positions are counted from behind it */
+int64_t hf_padding(const HfFolder *f);
 
 /* hf.c: the tree of the pairs that `read` puts into a folder. Returns NULL on an error. */
 TgValue *hf_tree(TgContext *ctx, const char *path, bool (*read)(HfFolder *f));

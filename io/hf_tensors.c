@@ -16,6 +16,10 @@ static const HfNamed of_model[] = {{"model.embed_tokens.weight", "token_embd.wei
                                    {"transformer.wpe.weight", "position_embd.weight"},
                                    {"transformer.ln_f.weight", "output_norm.weight"},
                                    {"transformer.ln_f.bias", "output_norm.bias"},
+                                   {"embed_tokens.weight", "token_embd.weight"},
+                                   {"norm.weight", "output_norm.weight"},
+                                   {"norm.bias", "output_norm.bias"},
+                                   {"score.weight", "cls.output.weight"},
                                    {"wte.weight", "token_embd.weight"},
                                    {"wpe.weight", "position_embd.weight"},
                                    {"ln_f.weight", "output_norm.weight"},
@@ -35,6 +39,15 @@ static const HfNamed of_model[] = {{"model.embed_tokens.weight", "token_embd.wei
                                    {"embeddings.token_type_embeddings.weight", "token_types.weight"},
                                    {"embeddings.LayerNorm.weight", "token_embd_norm.weight"},
                                    {"embeddings.LayerNorm.bias", "token_embd_norm.bias"},
+                                   {"embeddings.tok_embeddings.weight", "token_embd.weight"},
+                                   {"embeddings.norm.weight", "token_embd_norm.weight"},
+                                   {"embeddings.norm.bias", "token_embd_norm.bias"},
+                                   {"final_norm.weight", "output_norm.weight"},
+                                   {"final_norm.bias", "output_norm.bias"},
+                                   {"head.dense.weight", "cls.weight"},
+                                   {"head.dense.bias", "cls.bias"},
+                                   {"head.norm.weight", "cls.norm.weight"},
+                                   {"head.norm.bias", "cls.norm.bias"},
                                    {"emb_ln.weight", "token_embd_norm.weight"},
                                    {"emb_ln.bias", "token_embd_norm.bias"},
                                    {"pooler.dense.weight", "cls.weight"},
@@ -108,7 +121,7 @@ const HfNamed hf_names_of_gpt2[] = {
     {"ln_2", "ffn_norm"},  {"mlp.c_fc", "ffn_up"},      {"mlp.c_proj", "ffn_down"},
     {NULL, NULL}};
 
-/* For encoders: the names of BERT, and both sets of names of nomic. */
+/* For encoders: the names of BERT, both sets of names of nomic, and ModernBERT's. */
 const HfNamed hf_names_of_bert[] = {{"attention.self.query", "attn_q"},
                                     {"attention.self.key", "attn_k"},
                                     {"attention.self.value", "attn_v"},
@@ -119,6 +132,11 @@ const HfNamed hf_names_of_bert[] = {{"attention.self.query", "attn_q"},
                                     {"output.LayerNorm", "layer_output_norm"},
                                     {"attn.Wqkv", "attn_qkv"},
                                     {"attn.out_proj", "attn_output"},
+                                    {"attn.Wo", "attn_output"},
+                                    {"attn_norm", "attn_norm"},
+                                    {"mlp_norm", "ffn_norm"},
+                                    {"mlp.Wi", "ffn_up"},
+                                    {"mlp.Wo", "ffn_down"},
                                     {"norm1", "attn_output_norm"},
                                     {"norm2", "layer_output_norm"},
                                     {"mlp.fc11", "ffn_up"},
@@ -387,11 +405,17 @@ static bool parts_put(HfFolder *f) {
 /* Tensors of an encoder that are not used: heads that complete texts and, unless the model ranks texts,
  * the layer that is applied to the first token for that. */
 static bool is_unread(const HfFolder *f, const char *name) {
-  static const char *const begins[] = {"embeddings.position_ids", "cls.", "lm_head."};
+  static const char *const begins[] = {"embeddings.position_ids",
+                                       "cls.",
+                                       "lm_head.",
+                                       "decoder.",
+                                       "pooler.",
+                                       "head."}; /* the last two: unless it ranks */
+  size_t n = sizeof begins / sizeof *begins - (f->ranks ? 2 : 0);
   if (!f->type->encoder) return false;
-  for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+  for (size_t i = 0; i < n; i++)
     if (!strncmp(name, begins[i], strlen(begins[i]))) return true;
-  return !f->ranks && !strncmp(name, "pooler.", 7);
+  return false;
 }
 
 /* Tensors that a file has in addition: heads that are the same as the token table, and constants. */
@@ -415,6 +439,7 @@ bool hf_text_take(HfFolder *f, const char *name, TgTensor *t) {
   if (f->sees) name = own;
   if (f->type->encoder && !strncmp(name, "bert.", 5)) name += 5;
   if (f->type->encoder && !strncmp(name, "roberta.", 8)) name += 8;
+  if (f->type->encoder && !strncmp(name, "model.", 6)) name += 6;
   if (is_passed_over(f, name)) return true;
   if (!expert_take(f, name, t, &is)) return false;
   if (!is && !oss_take(f, name, t, &is)) return false;
@@ -424,7 +449,7 @@ bool hf_text_take(HfFolder *f, const char *name, TgTensor *t) {
   if (f->type->ones && strstr(to, "norm.weight")) t = tg_add_scalar(tg_cast(t, TG_F32), 1);
   if (f->type->joined && strstr(to, "attn_qkv")) return copy_put(f, to, joined_parted(f, t));
   if (f->type->columns && tg_ndim(t) == 2 && !strncmp(to, "blk.", 4)) t = tg_transpose(t, 0, 1);
-  json_int_t padding = json_integer_value(json_object_get(f->config, "pad_token_id"));
+  int64_t padding = hf_padding(f);
   if (f->type->padded && !strncmp(to, "position_embd", 13) && tg_ndim(t) == 2 && padding >= 0 &&
       padding + 1 < tg_dim(t, 0))
     t = tg_slice(t, 0, padding + 1, tg_dim(t, 0));

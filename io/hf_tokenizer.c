@@ -43,7 +43,8 @@ static const json_t *part_of(const json_t *v, const char *type) {
   json_t *each;
   if (!strcmp(hf_text_of(v, "type", ""), type)) return v;
   json_array_foreach(json_object_get(v, "pretokenizers"), k, each) {
-    if (part_of(each, type)) return part_of(each, type);
+    const json_t *found = part_of(each, type);
+    if (found) return found;
   }
   return NULL;
 }
@@ -242,13 +243,21 @@ static bool vocabulary_put(HfFolder *f, const Vocabulary *v) {
   return hf_kv_tensor(f, "tokenizer.ggml.token_type", v->type, TG_I32, (int64_t)v->n);
 }
 
-/* Writes the number of a token that is named by its text, or by an object with the text. */
-static bool special_put(HfFolder *f, const Vocabulary *v, const char *name, const char *key) {
+/* The text of the special token that tokenizer_config.json names, or NULL. */
+static const char *text_named(const HfFolder *f, const char *name) {
   const json_t *t = json_object_get(f->about, name);
-  const char *text = json_is_object(t) ? hf_text_of(t, "content", NULL) : json_string_value(t);
+  return json_is_object(t) ? hf_text_of(t, "content", NULL) : json_string_value(t);
+}
+
+/* Writes the number of the token with this text; -1: there is none. */
+static bool number_put(HfFolder *f, const Vocabulary *v, const char *text, const char *key) {
   for (size_t i = 0; text && i < v->n; i++)
     if (v->text[i] && !strcmp(v->text[i], text)) return hf_kv_int(f, key, (int64_t)i);
   return hf_kv_int(f, key, -1);
+}
+
+static bool special_put(HfFolder *f, const Vocabulary *v, const char *name, const char *key) {
+  return number_put(f, v, text_named(f, name), key);
 }
 
 /* Writes the token for unknown text. Unigram tokenizers give its number themselves. */
@@ -259,22 +268,51 @@ static bool unknown_put(HfFolder *f, const Vocabulary *v) {
   return special_put(f, v, "unk_token", "tokenizer.ggml.unknown_token_id");
 }
 
-/* Whether the post-processor's template adds a token to a text. */
-static bool is_put(const HfFolder *f, const char *name) {
-  const json_t *t = json_object_get(f->about, name);
-  if (json_is_object(t)) t = json_object_get(t, "content");
+/* The post-processor's template within p, or NULL. */
+static const json_t *template_in(const json_t *p) {
+  size_t i;
+  json_t *each;
+  if (!strcmp(hf_text_of(p, "type", ""), "TemplateProcessing")) return p;
+  json_array_foreach(json_object_get(p, "processors"), i, each) {
+    const json_t *found = template_in(each);
+    if (found) return found;
+  }
+  return NULL;
+}
+
+/* The special token that the template of a single text has `inward` places from its beginning or end. NULL:
+ * the text is there. */
+static const char *text_put_at(const HfFolder *f, bool end, size_t inward) {
+  const json_t *single =
+      json_object_get(template_in(json_object_get(f->tokenizer, "post_processor")), "single");
+  size_t n = json_array_size(single);
+  const json_t *part = inward < n ? json_array_get(single, end ? n - 1 - inward : inward) : NULL;
+  return hf_text_of(json_object_get(part, "SpecialToken"), "id", NULL);
+}
+
+/* The one special token that the template has before or behind a single text. NULL: none, or several. */
+static const char *text_put_alone(const HfFolder *f, bool end) {
+  return text_put_at(f, end, 1) ? NULL : text_put_at(f, end, 0);
+}
+
+/* Whether the post-processor adds a token to a text: the template says it, or another processor names it. */
+static bool is_put(const HfFolder *f, const char *name, bool end) {
+  const char *text = text_named(f, name);
+  if (template_in(json_object_get(f->tokenizer, "post_processor"))) return text_put_at(f, end, 0) != NULL;
   char *post = json_dumps(json_object_get(f->tokenizer, "post_processor"), JSON_COMPACT | JSON_ENCODE_ANY);
-  char *quoted = json_is_string(t) ? json_dumps(t, JSON_ENCODE_ANY) : NULL;
+  json_t *t = text ? json_string(text) : NULL;
+  char *quoted = t ? json_dumps(t, JSON_ENCODE_ANY) : NULL;
   bool is = post && quoted && strstr(post, quoted);
   free(post), free(quoted);
+  json_decref(t);
   return is;
 }
 
 /* Whether a text begins with BOS, or ends with EOS: tokenizer_config.json says it, otherwise the template
  * does. */
-static bool is_added(const HfFolder *f, const char *key, const char *name) {
+static bool is_added(const HfFolder *f, const char *key, const char *name, bool end) {
   const json_t *says = json_object_get(f->about, key);
-  return json_is_boolean(says) ? json_is_true(says) : is_put(f, name);
+  return json_is_boolean(says) ? json_is_true(says) : is_put(f, name, end);
 }
 
 /* Writes the chat template: a file of its own, a text, or the one of several that is named default. */
@@ -296,21 +334,28 @@ static bool template_put(HfFolder *f) {
   return ok;
 }
 
-/* Writes the tokens that begin and end a text. BERT's files have other names for them. */
+/* Writes the tokens that begin and end a text. BERT's files have other names for them. The template of a
+ * text may end with another token than the one that ends a reply: Qwen's embedding models do so. */
 static bool ends_put(HfFolder *f, const Vocabulary *v) {
   const json_t *normal = json_object_get(f->tokenizer, "normalizer");
-  const json_t *pre = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "Metaspace");
+  const json_t *pre = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "Metaspace"),
+               *bytes = part_of(json_object_get(f->tokenizer, "pre_tokenizer"), "ByteLevel");
   bool blank =
       has_kind(normal, "Prepend") || (pre && strcmp(hf_text_of(pre, "prepend_scheme", "always"), "never"));
-  bool words = v->kind == WORDS, ends = v->kind == UNIGRAMS || words;
-  const char *bos = words ? "cls_token" : "bos_token", *eos = words ? "sep_token" : "eos_token";
-  return special_put(f, v, bos, "tokenizer.ggml.bos_token_id") &&
-         special_put(f, v, eos, "tokenizer.ggml.eos_token_id") &&
+  if (v->kind == BYTE_PAIRS) blank = json_is_true(json_object_get(bytes, "add_prefix_space"));
+  bool words = v->kind == WORDS;
+  const char *bos = words || !text_named(f, "bos_token") ? "cls_token" : "bos_token";
+  const char *eos = words || !text_named(f, "eos_token") ? "sep_token" : "eos_token";
+  const char *ends = text_named(f, eos), *behind = text_put_alone(f, true);
+  bool two = ends && behind && strcmp(ends, behind);
+  const char *before = text_put_alone(f, false);
+  return number_put(f, v, before ? before : text_named(f, bos), "tokenizer.ggml.bos_token_id") &&
+         number_put(f, v, two ? behind : ends, "tokenizer.ggml.eos_token_id") &&
+         (!two || number_put(f, v, ends, "tokenizer.ggml.eot_token_id")) &&
          special_put(f, v, "pad_token", "tokenizer.ggml.padding_token_id") && unknown_put(f, v) &&
-         hf_kv_bool(f, "tokenizer.ggml.add_bos_token", is_added(f, "add_bos_token", bos)) &&
-         (!ends || hf_kv_bool(f, "tokenizer.ggml.add_eos_token", is_added(f, "add_eos_token", eos))) &&
-         (v->kind == BYTE_PAIRS || words || hf_kv_bool(f, "tokenizer.ggml.add_space_prefix", blank)) &&
-         template_put(f);
+         hf_kv_bool(f, "tokenizer.ggml.add_bos_token", is_added(f, "add_bos_token", bos, false)) &&
+         hf_kv_bool(f, "tokenizer.ggml.add_eos_token", is_added(f, "add_eos_token", eos, true)) &&
+         (words || hf_kv_bool(f, "tokenizer.ggml.add_space_prefix", blank)) && template_put(f);
 }
 
 /* ---- how a text is changed before it is split */

@@ -173,24 +173,26 @@ static bool latent_fits(TgLlm *m) {
 /* Reads how a text's tokens become one result, and whether tokens see the tokens after them. */
 static bool pooling_read(TgLlm *m) {
   char name[128];
-  int64_t causal, of_head;
+  int64_t causal;
   snprintf(name, sizeof name, "%.60s.attention.causal", m->architecture);
   if (!llm_kv_int(m->ctx, m->gguf, name, !m->arch->encoder, &causal)) return false;
-  if (!causal != m->arch->encoder)
-    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %s, which %s is not here", name,
-                    causal ? "true" : "false", m->arch->name);
+  if (causal && m->arch->encoder)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is true, which %s is not here", name, m->arch->name);
+  if (!causal && !m->arch->encoder) {
+    m->both_ways = *m->arch;
+    m->both_ways.encoder = true;
+    m->arch = &m->both_ways;
+  }
   snprintf(name, sizeof name, "%.60s.classifier.pooling_type", m->architecture);
-  if (!llm_kv_int(m->ctx, m->gguf, name, POOL_FIRST, &of_head)) return false;
-  if (of_head != POOL_FIRST)
-    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %lld: only that of the first token (2) is known here",
-                    name, (long long)of_head);
+  if (!llm_kv_int(m->ctx, m->gguf, name, POOL_FIRST, &m->k.judged)) return false;
+  if (m->k.judged != POOL_FIRST && m->k.judged != POOL_MEAN)
+    return llm_fail(m->ctx, TG_ERR_VALUE,
+                    "llm: %s is %lld: the mean (1) and the first token (2) are known here", name,
+                    (long long)m->k.judged);
   snprintf(name, sizeof name, "%.60s.pooling_type", m->architecture);
   if (!llm_kv_int(m->ctx, m->gguf, name, POOL_MEAN, &m->k.pooling)) return false;
   if (m->k.pooling < 0 || m->k.pooling >= POOL_KINDS)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s is %lld", name, (long long)m->k.pooling);
-  if (m->k.pooling == POOL_RANK && !m->arch->encoder)
-    return llm_fail(m->ctx, TG_ERR_VALUE, "llm: %s: a reranker of this kind is not known here",
-                    m->arch->name);
   return true;
 }
 
@@ -257,7 +259,7 @@ static int64_t size_of(const LlmNumbers *k, LlmSize s) {
                            [SIZE_EXPERTS] = k->experts,
                            [SIZE_EXPERT_FFN] = k->expert_ffn,
                            [SIZE_SHARED_FFN] = k->shared_ffn,
-                           [SIZE_ONE] = 1,
+                           [SIZE_LABELS] = k->labels,
                            [SIZE_VOCABULARY] = k->vocabulary,
                            [SIZE_TRAINED] = k->trained,
                            [SIZE_TYPES] = k->types,
@@ -360,6 +362,11 @@ static uint64_t as_filed(const Finder *f, int64_t layer, uint64_t wanted) {
 
 static bool is_last_of(int64_t i, int64_t every) { return every > 0 && i % every == every - 1; }
 
+/* Whether layer i has no window, where one layer of each `every` has none. */
+static bool is_global(const LlmArch *a, int64_t i, int64_t every) {
+  return a->global_first ? every > 0 && i % every == 0 : is_last_of(i, every);
+}
+
 static void layer_find(Finder *f, int64_t i) {
   const TgLlm *m = f->m;
   const LlmArch *a = m->arch;
@@ -375,12 +382,12 @@ static void layer_find(Finder *f, int64_t i) {
   if (biases & (BIT(W_Q) | BIT(W_QKV))) biases |= BIT(W_Q) | BIT(W_K) | BIT(W_V) | BIT(W_QKV);
   for (int w = 0; w < W_COUNT && f->ok; w++)
     if ((wanted | maybe) & BIT(w)) weight_find(f, i, l, (LlmWeight)w, wanted & BIT(w), biases & BIT(w));
-  l->windowed = m->k.window && !is_last_of(i, a->global_every);
+  l->windowed = m->k.window && !is_global(a, i, a->global_every);
   l->still = is_last_of(i, a->still_every);
   l->parallel = m->parallel || (a->maybe & BIT(W_FFN_NORM) && !l->w[W_FFN_NORM]);
 }
 
-/* Reads which layers have a window, if the file says so: a number n, by which the last of each n layers has
+/* Reads which layers have a window, if the file says so: a number n, by which one of each n layers has
  * none, or a bool for each layer. */
 static bool windows_read(TgLlm *m) {
   char name[128];
@@ -396,7 +403,7 @@ static bool windows_read(TgLlm *m) {
   if (ok && each) ok = windowed && !tg_read(each, windowed, (size_t)m->k.layers);
   int64_t every = tg_value_int(v);
   for (int64_t i = 0; ok && i < m->k.layers; i++)
-    m->layer[i].windowed = m->k.window && (each ? windowed[i] : !is_last_of(i, every));
+    m->layer[i].windowed = m->k.window && (each ? windowed[i] : !is_global(m->arch, i, every));
   tg_free(m->ctx, windowed);
   return ok;
 }
@@ -456,7 +463,8 @@ static const LlmOwnWeight own_weights[] = {
     {"output_norm", OWN_NORM, AT(norm), AT(norm_bias), {SIZE_WIDTH}},
     {"output", OWN_HEAD, AT(head), AT(head_bias), {SIZE_VOCABULARY, SIZE_WIDTH}},
     {"cls", OWN_ENCODERS, AT(cls), AT(cls_bias), {SIZE_WIDTH, SIZE_WIDTH}},
-    {"cls.output", OWN_ENCODERS, AT(cls_out), AT(cls_out_bias), {SIZE_ONE, SIZE_WIDTH}},
+    {"cls.norm", OWN_ENCODERS, AT(cls_norm), AT(cls_norm_bias), {SIZE_WIDTH}},
+    {"cls.output", OWN_RANKERS, AT(cls_out), AT(cls_out_bias), {SIZE_LABELS, SIZE_WIDTH}},
     {"dense_2", OWN_ENCODERS, AT(dense_in), 0, {SIZE_DENSE, SIZE_WIDTH}},
     {"dense_3", OWN_ENCODERS, AT(dense_out), 0, {SIZE_WIDTH, SIZE_DENSE}},
     {"rope_freqs", OWN_ROPE, AT(rope_factors), 0, {SIZE_HALF_ROTARY}},
@@ -480,11 +488,12 @@ static Need need_of(const TgLlm *m, const LlmOwnWeight *w, bool bias) {
   case OWN_POSITIONS: return a->positions ? MUST : a->rope == ROPE_NONE && !a->encoder ? MAY : NOT;
   case OWN_BEGIN: return !a->begin_norm ? NOT : bias ? MAY : MUST;
   case OWN_ENCODERS: return a->encoder ? MAY : NOT;
+  case OWN_RANKERS: return MAY;
   case OWN_NORM:
-    return !(a->weights & (BIT(W_ATTN_NORM) | BIT(W_ATTN_POST_NORM))) ? NOT
-           : !bias || (a->biases & BIT(W_ATTN_NORM))                  ? MUST
-                                                                      : MAY;
-  case OWN_HEAD: return a->encoder ? NOT : MAY;
+    return !((a->weights | a->maybe) & (BIT(W_ATTN_NORM) | BIT(W_ATTN_POST_NORM))) ? NOT
+           : !bias || (a->biases & BIT(W_ATTN_NORM))                               ? MUST
+                                                                                   : MAY;
+  case OWN_HEAD: return a->encoder && a != &m->both_ways ? NOT : MAY;
   case OWN_SHORT: return m->rope_long ? MUST : MAY;
   default: return MAY;
   }
@@ -506,9 +515,11 @@ static void own_find(Finder *f, const LlmOwnWeight *w, bool bias) {
   *llm_own_place(m, w, bias) = find(f, name, need == MUST, w->dims[1] && !bias ? 2 : 1, dims);
 }
 
-/* A model has the head of a reranker if and only if its pooling is POOL_RANK. */
+/* A model has the head of a reranker if and only if its pooling is POOL_RANK. A decoder may rank texts
+ * without it, by the logits of two tokens. */
 static bool rank_fits(TgLlm *m) {
   bool is = m->k.pooling == POOL_RANK;
+  if (is && !m->arch->encoder) return true;
   if (is == (m->cls_out != NULL) && (is || !m->cls)) return true;
   return llm_fail(m->ctx, TG_ERR_VALUE,
                   "llm: %s.pooling_type is %lld, and the file has %s tensor 'cls%s.weight'", m->architecture,
@@ -521,6 +532,7 @@ bool llm_weights_find(TgLlm *m) {
   k->vocabulary = rows_of(m, "token_embd.weight");
   k->types = rows_of(m, "token_types.weight");
   k->between = rows_of(m, "dense_2.weight");
+  k->labels = rows_of(m, "cls.output.weight") == 2 ? 2 : 1;
   for (int i = 0; i < OWN_WEIGHTS; i++)
     for (int bias = 0; bias <= (own_weights[i].bias != 0); bias++)
       own_find(&f, &own_weights[i], bias);

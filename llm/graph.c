@@ -420,12 +420,21 @@ TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r) {
   return capped(scaled(x, m->k.logit_scale), m->k.final_cap);
 }
 
-/* The score of a reranker for a pair of texts, computed from the first of its tokens (n, width): (1). */
-static TgTensor *ranked(const TgLlm *m, TgTensor *x) {
+/* The scores of a reranker's labels for a pair of texts, computed from the first or the mean of its tokens
+ * (n, width): (labels). */
+static TgTensor *ranked(const TgLlm *m, TgTensor *x, LlmRows r) {
   LlmRows one = {.texts = 1, .each = 1};
-  x = tg_slice(x, 0, 0, 1);
-  if (m->cls) x = tg_tanh(times(m, x, m->cls, m->cls_bias, NULL, one));
-  TgTensor *out = tg_reshape(m->cls_out, TG_SHAPE(1, m->k.width));
+  if (m->k.judged == POOL_MEAN) {
+    TgTensor *n = tg_slice(r.extent, 0, 0, 1), *there = tg_unsqueeze(tg_lt(positions_of(m, r), n), 1);
+    x = tg_sum(tg_where(there, x, tg_scalar_like(x, 0)), .axis = TG_AXES(0), .keepdim = true);
+    x = tg_div(x, tg_float(n));
+  } else
+    x = tg_slice(x, 0, 0, 1);
+  if (m->cls) {
+    x = times(m, x, m->cls, m->cls_bias, NULL, one);
+    x = normed(m, m->arch->gelu_head ? tg_gelu_erf(x) : tg_tanh(x), m->cls_norm, m->cls_norm_bias);
+  }
+  TgTensor *out = tg_reshape(m->cls_out, TG_SHAPE(m->k.labels, m->k.width));
   return tg_flatten(times(m, x, out, m->cls_out_bias, NULL, one), 0, 1);
 }
 
@@ -440,7 +449,7 @@ TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, 
   x = llm_layers(m, x, r, part->first, part->last);
   if (m->arch->encoder) {
     if (part->last == m->k.layers && m->norm) x = normed(m, x, m->norm, m->norm_bias);
-    if (part->last == m->k.layers && m->k.pooling == POOL_RANK) x = ranked(m, x);
+    if (part->last == m->k.layers && m->k.pooling == POOL_RANK) x = ranked(m, x, r);
   } else if (part->hidden)
     x = begun(m, x, m->norm, m->norm_bias);
   else if (part->last == m->k.layers && part->many)

@@ -157,6 +157,10 @@ static inline const char *llm_token(const TgTokenizer *t, int32_t id, size_t *n)
   return t->bytes + t->begin[id];
 }
 
+/* tokenizer.c. As tg_tokenize of a template that texts were filled into: control tokens are recognised,
+ * but not where a given text is. */
+int64_t llm_tokenize_filled(TgTokenizer *t, const char *text, size_t n, const LlmSpan *given, size_t ngiven,
+                            int32_t *out, size_t cap);
 int32_t llm_token_find(const TgTokenizer *t, const char *text, size_t n); /* a normal token; -1: none */
 bool llm_ids_put(TgTokenizer *t, int32_t id);
 /* Adds id, or the token for unknown text if id is negative. If there is no such token it is an error that

@@ -26,13 +26,17 @@ static bool cache_kind(TgLlm *m, const char *name) {
 
 /* Sets the pooling of embeddings in place of the file's. */
 static bool pooling_kind(TgLlm *m, const char *name) {
-  static const char *const kinds[] = {[POOL_MEAN] = "mean", [POOL_FIRST] = "cls", [POOL_LAST] = "last"};
-  if (!name) return true;
-  if (m->k.pooling == POOL_RANK)
+  static const char *const kinds[] = {
+      [POOL_MEAN] = "mean", [POOL_FIRST] = "cls", [POOL_LAST] = "last", [POOL_RANK] = "rank"};
+  bool ranks = m->k.pooling == POOL_RANK;
+  if (!name || (ranks && !strcmp(name, "rank"))) return true;
+  if (ranks)
     return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: pooling '%.30s': the model is a reranker", name);
-  for (int i = POOL_MEAN; i <= POOL_LAST; i++)
+  if (!strcmp(name, "rank") && m->arch->encoder)
+    return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: pooling 'rank': the encoder has no head that ranks");
+  for (int i = POOL_MEAN; i <= POOL_RANK; i++)
     if (!strcmp(kinds[i], name)) return (m->k.pooling = i), true;
-  return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: pooling '%.30s': it is mean, cls or last", name);
+  return llm_fail(m->ctx, TG_ERR_VALUE, "llm_open: pooling '%.30s': it is mean, cls, last or rank", name);
 }
 
 static bool options_read(TgLlm *m, const TgLlmOptions *given) {
@@ -190,7 +194,7 @@ static bool open_all(TgLlm *m, const TgLlmOptions *o) {
   if (llm_kv(m->gguf, "tokenizer.ggml.model") && !(m->tokenizer = tg_tokenizer_new(ctx, m->gguf)))
     return false;
   if (!(m->layer = tg_alloc(ctx, (size_t)m->k.layers * sizeof *m->layer))) return false;
-  if (!llm_weights_find(m) || !options_read(m, o) || !llm_pack(m)) return false;
+  if (!llm_weights_find(m) || !options_read(m, o) || !llm_rank_read(m) || !llm_pack(m)) return false;
   batch_choose(m);
   if (!llm_rotations_make(m) || !llm_slopes_make(m) || !caches_make(m) || !steps_make(m)) return false;
   m->wanted = tg_alloc(ctx, (size_t)m->block * sizeof *m->wanted);

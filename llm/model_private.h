@@ -67,7 +67,7 @@ typedef enum LlmSize {
   SIZE_EXPERTS,
   SIZE_EXPERT_FFN,
   SIZE_SHARED_FFN,
-  SIZE_ONE,
+  SIZE_LABELS,
   SIZE_VOCABULARY,
   SIZE_TRAINED,
   SIZE_TYPES,
@@ -108,7 +108,7 @@ typedef enum LlmActivation {
 typedef enum LlmGating { GATING_SOFTMAX = 1, GATING_SIGMOID, GATING_OF_CHOSEN } LlmGating;
 
 /* How one result is made of a text's tokens: `pooling_type` of the file. RANK: a number, by the head of a
- * classifier. */
+ * classifier or by what a decoder answers. */
 typedef enum LlmPooling { POOL_NONE, POOL_MEAN, POOL_FIRST, POOL_LAST, POOL_RANK, POOL_KINDS } LlmPooling;
 
 /* An architecture: a row of the table in arch.c. */
@@ -132,6 +132,9 @@ typedef struct LlmArch {
   bool foreign;       /* the original's weights have other names than llama's, so there are no adapters */
   bool renormalized;  /* the shares of the chosen experts add up to 1, unless the file says otherwise */
   bool permuted;      /* in the file, the halves of each head are interleaved in the rows of q and k */
+  bool global_first;  /* of each group of layers, not the last but the first has no window */
+  bool one_between;   /* one special token is between two texts, whatever the tokenizer */
+  bool gelu_head;     /* a reranker's head activates by GELU, otherwise by tanh */
   int still_every;    /* in each group of n layers the last does not rotate; 0: all rotate */
   int global_every;   /* in each group of n layers the last has no window; 0: all have the file's window */
   int deep;           /* a model of n layers scales queries by width / heads instead of the head's size */
@@ -155,6 +158,8 @@ typedef struct LlmNumbers {
   int64_t key, value;      /* sizes of a head as the products make it, before it is latent */
   int64_t key_mla, value_mla, shared, dense, unread, groups, groups_used, gating; /* as in the file */
   int64_t renormalized; /* whether the shares of the chosen experts add up to 1 */
+  int64_t judged;       /* LlmPooling of a reranker's head: POOL_FIRST or POOL_MEAN */
+  int64_t labels;       /* rows of a reranker's head: 1: the score, 2: a softmax of yes and no */
   int64_t types;        /* number of token types (rows of their table); 0: no table */
   int64_t pooling;      /* LlmPooling */
   int64_t between;      /* elements between the two matrices after pooling */
@@ -261,6 +266,7 @@ struct TgLlm {
   TgValue *gguf;
   TgTokenizer *tokenizer; /* NULL: the file has none */
   const LlmArch *arch;
+  LlmArch both_ways;             /* arch, if the file says that a decoder's tokens see the later ones, too */
   LlmRope rope;                  /* the architecture's, unless the file has the original's order */
   bool permuted, parallel, tied; /* tied: the head is the table of tokens */
   const char *name, *architecture, *template_;
@@ -269,7 +275,9 @@ struct TgLlm {
   LlmLayer *layer;
   TgTensor *embedding, *types, *positions, *embedding_norm, *embedding_norm_bias;
   TgTensor *norm, *norm_bias, *head, *head_bias, *rope_factors, *rope_long, *rope_short;
-  TgTensor *cls, *cls_bias, *cls_out, *cls_out_bias; /* a reranker's head */
+  TgTensor *cls, *cls_bias, *cls_norm, *cls_norm_bias, *cls_out, *cls_out_bias; /* a reranker's head */
+  const char *pair; /* a reranker's template for two texts; NULL: they are joined by special tokens */
+  int32_t yes, no;  /* the rows of cls_out that say it, or these tokens if there is no such head */
   TgTensor *dense_in, *dense_out; /* products that an encoder makes after pooling; NULL: none */
   TgPacked *packed_head;          /* as in a layer */
   LlmRotation rotation, local_rotation;
@@ -327,6 +335,7 @@ typedef enum LlmOwner {
   OWN_POSITIONS, /* of architectures with positions */
   OWN_BEGIN,
   OWN_ENCODERS,
+  OWN_RANKERS, /* encoders, and decoders that rank texts */
   OWN_NORM,
   OWN_HEAD,
   OWN_ROPE, /* from here on: not trained */
@@ -358,11 +367,19 @@ LlmStep *llm_step_for(TgLlm *m, int64_t count);
  * begins with; NULL: it begins with the ids m->wanted. hidden: receives the tokens (n, width) in place of logits;
  * NULL: logits. Returns false on an error. */
 bool llm_step_run(TgLlm *m, LlmStep *s, const float *rows, const int32_t *ids, int64_t count, float *hidden);
+/* run.c. Runs an encoder on a whole text, by the smallest program that the text fits into. second: where
+ * the second of two texts begins. out: what the last part ends with. */
+bool llm_whole_run(TgLlm *m, const int32_t *ids, int64_t n, int64_t second, float *out);
+/* run.c. Runs a decoder on a text, and writes its last token after the last norm (width). Whole blocks
+ * that are in the cache already are not computed again. */
+bool llm_last_token(TgLlm *m, const int32_t *ids, int64_t n, float *out);
 /* run.c. How long a step of tg_llm_eval_many with this many rows takes, in seconds, as far as it is known. If
  * its program has not been timed, the time of the next smaller program that was timed is multiplied by
  * UNKNOWN_GROWTH for each step between them. 0: nothing is known. */
 #define UNKNOWN_GROWTH 1.2
 double llm_rows_seconds(const TgLlm *m, int64_t count);
+/* rank.c. Reads how a reranker is asked and how its answer is judged; false: an error. */
+bool llm_rank_read(TgLlm *m);
 /* pack.c. Whether the matrices of layers are packed. */
 bool llm_is_packed(const TgLlm *m);
 /* model.c. A captured function that keeps no copies of weights. invariant: it is planned with the setting
@@ -399,6 +416,6 @@ TgTensor *llm_logits_of(const TgLlm *m, TgTensor *x, LlmRows r);
 bool llm_whole_fits(const TgLlm *m, TgTensor *ids, TgTensor *targets); /* the checks of tg_llm_loss */
 /* graph.c. TgJitFn of a part. in: ids (n) or tokens (n, width), and for the last part the number of the token
  * whose logits are wanted (1). With several sequences, positions and sequences (n) follow; with an encoder,
- * the extent of LlmRows. out: tokens, or logits, or a reranker's score (1). */
+ * the extent of LlmRows. out: tokens, or logits, or the scores of a reranker's labels. */
 TgStatus llm_part(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 #endif

@@ -267,9 +267,8 @@ const float *tg_llm_row_logits(const TgLlm *m, int64_t i) {
 }
 
 /* ---- embeddings, and the results of encoders */
-/* Runs an encoder on a whole text, by the smallest program that the text fits into. The last token fills the
- * rest, which no token sees. second: where the second of two texts begins. */
-static bool whole_run(TgLlm *m, const int32_t *ids, int64_t n, int64_t second, float *out) {
+/* The last token fills the rest of the program, which no token sees. */
+bool llm_whole_run(TgLlm *m, const int32_t *ids, int64_t n, int64_t second, float *out) {
   LlmStep *s = &m->step[m->nsteps - 1];
   while (s->n < n)
     s--;
@@ -300,7 +299,7 @@ static void pooled(const TgLlm *m, const float *rows, int64_t at, int64_t count,
 
 static bool embedded(TgLlm *m, const int32_t *ids, int64_t n, float *rows, double *sum) {
   if (m->arch->encoder) {
-    if (!whole_run(m, ids, n, n, rows)) return false;
+    if (!llm_whole_run(m, ids, n, n, rows)) return false;
     pooled(m, rows, 0, n, n, sum);
     return true;
   }
@@ -312,6 +311,32 @@ static bool embedded(TgLlm *m, const int32_t *ids, int64_t n, float *rows, doubl
     at += count;
   }
   return true;
+}
+
+/* The tokens that stay settled if a text of n ids follows what is in the cache: whole blocks that both begin
+ * with. */
+static int64_t settled_of(const TgLlm *m, const int32_t *ids, int64_t n) {
+  const LlmSequence *s = m->now;
+  int64_t same = 0, most = s->settled < n - 1 ? s->settled : n - 1;
+  while (same < most && s->ids[same] == ids[same])
+    same++;
+  return same - same % m->block;
+}
+
+bool llm_last_token(TgLlm *m, const int32_t *ids, int64_t n, float *out) {
+  size_t width = (size_t)m->k.width;
+  int64_t at = settled_of(m, ids, n), count = 0;
+  float *rows = tg_alloc(m->ctx, (size_t)m->block * width * sizeof *rows);
+  bool ok = rows && !tg_llm_rewind(m, at);
+  m->now->has_logits = false;
+  for (; ok && at < n; at += count) {
+    LlmStep *s = llm_step_for(m, n - at);
+    count = n - at < s->n ? n - at : s->n;
+    ok = ids_run(m, s, ids + at, count, rows);
+  }
+  if (ok) memcpy(out, rows + (size_t)(count - 1) * width, width * sizeof *out);
+  tg_free(m->ctx, rows);
+  return ok;
 }
 
 static bool can_embed(TgLlm *m) {
@@ -357,54 +382,6 @@ TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out) {
     out[i] = (float)(length > 0 ? sum[i] / sqrt(length) : 0);
   tg_free(m->ctx, sum), tg_free(m->ctx, rows);
   m->now->has_logits = false;
-  return ok ? TG_OK : tg_error(m->ctx);
-}
-
-/* Appends a text to the *n ids, without special tokens at its beginning and end. *n becomes the number of
- * ids, even if there is no room for all of them. */
-static bool text_put(TgLlm *m, const char *text, size_t nbytes, int32_t *ids, int64_t *n) {
-  int64_t room = m->context > *n ? m->context - *n : 0;
-  int64_t count = tg_tokenize(m->tokenizer, text, nbytes, ids + m->context - room, (size_t)room);
-  *n += count;
-  return count >= 0;
-}
-
-static void token_put(TgLlm *m, int32_t id, int32_t *ids, int64_t *n) {
-  if (id >= 0 && *n < m->context) ids[*n] = id;
-  *n += id >= 0;
-}
-
-/* Both texts with the tokens between them: BERT's words have one token there, other tokenizers two. */
-static bool pair_ids(TgLlm *m, const char *query, size_t nquery, const char *document, size_t ndocument,
-                     int32_t *ids, int64_t *n, int64_t *second) {
-  const TgTokenizer *t = m->tokenizer;
-  token_put(m, t->bos, ids, n);
-  if (!text_put(m, query, nquery, ids, n)) return false;
-  token_put(m, t->eos, ids, n);
-  *second = *n;
-  if (t->kind != LLM_WORDS) token_put(m, t->eos, ids, n);
-  if (!text_put(m, document, ndocument, ids, n)) return false;
-  token_put(m, t->eos, ids, n);
-  return *n <= m->context ||
-         llm_fail(m->ctx, TG_ERR_LIMIT,
-                  "llm_rank: a query and a document of %lld tokens are more than the context of %lld",
-                  (long long)*n, (long long)m->context);
-}
-
-TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *document, size_t ndocument,
-                     float *score, int64_t *tokens) {
-  if (!m) return TG_ERR_NOMEM;
-  if (m->k.pooling != POOL_RANK || !m->tokenizer || !query || !document || !score)
-    return tg_set_error(m->ctx, TG_ERR_VALUE,
-                        m->k.pooling != POOL_RANK ? "llm_rank: the model is no reranker"
-                        : m->tokenizer            ? "llm_rank: a query, a document and a place for the score"
-                                                  : "llm_rank: the model has no tokenizer");
-  int64_t n = 0, second = 0;
-  int32_t *ids = tg_alloc(m->ctx, (size_t)m->context * sizeof *ids);
-  bool ok = ids && pair_ids(m, query, nquery, document, ndocument, ids, &n, &second) &&
-            whole_run(m, ids, n, second, score);
-  tg_free(m->ctx, ids);
-  if (tokens) *tokens = n;
   return ok ? TG_OK : tg_error(m->ctx);
 }
 

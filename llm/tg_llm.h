@@ -75,27 +75,29 @@ TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
 
 /* ---- models: tg_llm_architecture lists the architectures. Decoders continue texts: llama (Llama 2 and 3,
- * Mistral, SmolLM; Mixtral by its experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and more. Encoders
- * turn texts into vectors: bert (XLM-RoBERTa too), nomic-bert, jina-bert-v2, gemma-embedding. Weights are
- * views of the file, or packed (.activations); quantised values are decoded where a product needs them. The
- * keys and values of the tokens so far are kept in a cache. A step is a captured program (tg_jit): the first
- * two runs of each size are planned and compiled, later runs replay the program. */
+ * Mistral, SmolLM; Mixtral by its experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and more.
+ * Encoders turn texts into vectors: bert (RoBERTa, XLM-RoBERTa too), nomic-bert, modern-bert, jina-bert-v2
+ * and more. Weights are views of the file, or packed (.activations); quantised values are decoded where a
+ * product needs them. The keys and values of the tokens so far are kept in a cache. A step is a captured
+ * program (tg_jit): the first two runs of each size are planned and compiled, later runs replay the
+ * program. */
 typedef struct TgLlm TgLlm;
 
 /* context: the number of tokens that the cache has room for; 0: the context of the training, but at most
- * 4096. block: tokens of a prompt that are computed at once; 0: 128. sequences: the number of texts that are
- * worked on in turn, each with a cache of its own; 0: 1. batch: the number of rows for which tg_llm_eval_many
- * computes the next tokens in one step, which may be larger than sequences; fewer rows take a smaller step;
- * 0: there is no such step; -1: 16, or none if there is one sequence. cache: TG_F32 (the default), TG_F16 or
- * TG_BF16. cache_type: the same as a text, "f32", "f16", "bf16", or "q8_0": 8 bits for each element and one
- * scale for 32 elements; NULL: as cache says. activations: the bits of the numbers that quantised matrices
- * are multiplied with; 16 (the default, 0): on a CPU these matrices are packed when the model is opened
- * (tg_packed_new), and activations are rounded to 16 bits below the largest of 32 numbers; 8: they are
- * rounded to 8 bits, as llama.cpp does, which is half the work; on a GPU, with 8 and 16, a prompt's tokens
- * are multiplied as f16 by its matrix units; 32: products are f32, and weights stay views of the file.
- * pooling: how tg_llm_embed makes one vector of a text, "mean", "cls" or "last"; NULL: as the file says, or
- * the mean if it says nothing. An encoder reads a text at once, so block, batch and the caches are ignored
- * for it, and its context is at most the context of the training. */
+ * 4096. block: tokens of a prompt that are computed at once; 0: 128. sequences: the number of texts that
+ * are worked on in turn, each with a cache of its own; 0: 1. batch: the number of rows for which
+ * tg_llm_eval_many computes the next tokens in one step, which may be larger than sequences; fewer rows
+ * take a smaller step; 0: there is no such step; -1: 16, or none if there is one sequence. cache: TG_F32
+ * (the default), TG_F16 or TG_BF16. cache_type: the same as a text, "f32", "f16", "bf16", or "q8_0": 8
+ * bits for each element and one scale for 32 elements; NULL: as cache says. activations: the bits of the
+ * numbers that quantised matrices are multiplied with; 16 (the default, 0): on a CPU these matrices are
+ * packed when the model is opened (tg_packed_new), and activations are rounded to 16 bits below the
+ * largest of 32 numbers; 8: they are rounded to 8 bits, as llama.cpp does, which is half the work; on a
+ * GPU, with 8 and 16, a prompt's tokens are multiplied as f16 by its matrix units; 32: products are f32,
+ * and weights stay views of the file. pooling: how tg_llm_embed makes one vector of a text, "mean", "cls"
+ * or "last"; "rank": a decoder ranks texts by its answer, "yes" or "no" (tg_llm_rank); NULL: as the file
+ * says, or the mean if it says nothing. An encoder reads a text at once, so block, batch and the caches
+ * are ignored for it, and its context is at most the context of the training. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;
@@ -160,9 +162,10 @@ TG_API const float *tg_llm_row_logits(const TgLlm *m, int64_t i);
  * pooling, the model is a reranker or the vector is not finite. */
 TG_API TgStatus tg_llm_embed(TgLlm *m, const int32_t *ids, int64_t n, float *out);
 /* Writes how well a document answers a query, as a reranker judges it: the larger the score, the better.
- * tokens: the number of tokens of both texts with the special tokens around them; may be NULL. TG_ERR_VALUE:
- * the model is not a reranker, or has no tokenizer; TG_ERR_LIMIT: the two texts are longer than the
- * context. */
+ * It is what the model's head gives; where the model says "yes" or "no" instead, it is the probability of
+ * "yes", within 0 .. 1. A decoder's sequence then has the tokens of both texts, and no logits. tokens: the
+ * number of tokens of both texts with the special tokens around them; may be NULL. TG_ERR_VALUE: the model
+ * is not a reranker, or has no tokenizer; TG_ERR_LIMIT: the two texts are longer than the context. */
 TG_API TgStatus tg_llm_rank(TgLlm *m, const char *query, size_t nquery, const char *document,
                             size_t ndocument, float *score, int64_t *tokens);
 /* The logits after the last token, one for each token of the vocabulary; valid until the next tg_llm_eval or

@@ -315,9 +315,11 @@ static int32_t special_at(const TgTokenizer *t, const char *text, size_t n, bool
   return -1;
 }
 
-/* Encodes the text between two special tokens. SentencePiece puts a space before it. */
+/* Encodes the text between two special tokens. SentencePiece puts a space before it; byte pairs do, where
+ * they do it at all, only if it does not begin with a blank. */
 static bool plain_put(TgTokenizer *t, const char *text, size_t n, bool blank) {
   if (!n) return true;
+  if (t->kind == LLM_BYTE_PAIRS && strchr(" \t\n\v\f\r", *text)) blank = false;
   if (!blank || !t->add_space) return kinds[t->kind].encode(t, text, n);
   LlmText with = {.ctx = t->ctx};
   llm_put(&with, " ", 1), llm_put(&with, text, n);
@@ -326,19 +328,29 @@ static bool plain_put(TgTokenizer *t, const char *text, size_t n, bool blank) {
   return ok;
 }
 
-static bool encode(TgTokenizer *t, const char *text, size_t n, const TgTokenizeOptions *o) {
+/* Whether bytes at .. at + n - 1 have a byte of one of the spans. */
+static bool is_within(const LlmSpan *spans, size_t nspans, size_t at, size_t n) {
+  for (size_t i = 0; i < nspans; i++)
+    if (at < spans[i].at + spans[i].n && spans[i].at < at + n) return true;
+  return false;
+}
+
+/* plain: spans in which control tokens are text even if o->special is set. */
+static bool encode(TgTokenizer *t, const char *text, size_t n, const TgTokenizeOptions *o,
+                   const LlmSpan *plain, size_t nplain) {
   size_t done = 0, length;
   bool blank = !o->inside, ends = o->ends;
   t->ids.n = 0;
   if (ends && t->add_bos && !llm_ids_put(t, t->bos)) return false;
   for (size_t at = 0; at < n;) {
     int32_t id = special_at(t, text + at, n - at, o->special);
+    if (id >= 0) llm_token(t, id, &length);
+    if (id >= 0 && t->type[id] != TOKEN_USER && is_within(plain, nplain, at, length)) id = -1;
     if (id < 0) {
       at++;
       continue;
     }
     if (!plain_put(t, text + done, at - done, blank) || !llm_ids_put(t, id)) return false;
-    llm_token(t, id, &length);
     at += length;
     done = at;
     blank = true;
@@ -346,15 +358,24 @@ static bool encode(TgTokenizer *t, const char *text, size_t n, const TgTokenizeO
   return plain_put(t, text + done, n - done, blank) && (!ends || !t->add_eos || llm_ids_put(t, t->eos));
 }
 
+static int64_t ids_take(const TgTokenizer *t, int32_t *out, size_t cap) {
+  size_t n = t->ids.n < cap ? t->ids.n : cap;
+  if (out && n) memcpy(out, t->ids.at, n * sizeof *out);
+  return (int64_t)t->ids.n;
+}
+
 int64_t tg_tokenize_opt(TgTokenizer *t, const char *text, size_t nbytes, int32_t *out, size_t cap,
                         const TgTokenizeOptions *given) {
   TgTokenizeOptions o;
   if (!t || (!text && nbytes)) return -1;
   if (tg_options_read(t->ctx, "tokenize", "TgTokenizeOptions", &o, sizeof o, given)) return -1;
-  if (!encode(t, text, nbytes, &o)) return -1;
-  size_t n = t->ids.n < cap ? t->ids.n : cap;
-  if (out && n) memcpy(out, t->ids.at, n * sizeof *out);
-  return (int64_t)t->ids.n;
+  return encode(t, text, nbytes, &o, NULL, 0) ? ids_take(t, out, cap) : -1;
+}
+
+int64_t llm_tokenize_filled(TgTokenizer *t, const char *text, size_t n, const LlmSpan *given, size_t ngiven,
+                            int32_t *out, size_t cap) {
+  return encode(t, text, n, &(TgTokenizeOptions){.special = true}, given, ngiven) ? ids_take(t, out, cap)
+                                                                                  : -1;
 }
 
 /* ---- from ids to a text, as a stream: bytes that may be the beginning of a character wait for the next

@@ -53,8 +53,8 @@ typedef struct Pre {
 } Pre;
 
 static const Pre table[] = {
-    {" gpt-2 gpt2 phi-2 olmo mpt roberta-bpe jina-es jina-de jina-v2-es jina-v2-de jina-v2-code gigachat "
-     "exaone4 ",
+    {" gpt-2 gpt2 phi-2 olmo mpt roberta-bpe jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code "
+     "gigachat exaone4 modern-bert a.x-4.0 mellum ",
      false,
      {GPT2}},
     {" llama-bpe llama3 llama-v3 falcon3 ", true, {GPT4("\\p{N}{1,3}")}},

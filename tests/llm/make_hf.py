@@ -127,13 +127,85 @@ MODELS.update({
     "exaone4": (*C("Exaone4"), dict(num_hidden_layers=4, sliding_window=4, tie_word_embeddings=True), lambda: byte_level()),
     "seed-oss": (*C("SeedOss"), dict(head_dim=6, attention_dropout=0.0, residual_dropout=0.0), lambda: byte_level(LLAMA3)),
 })
+
+
+def answers():
+    """As Qwen's rerankers have it: control tokens of a chat, and words that are an answer"""
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(QWEN), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator(LEARN + ["yes", "no"] * 40, trainers.BpeTrainer(vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    t.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+    t.add_tokens(["<think>", "</think>"])
+    return t, dict(pad_token="<|endoftext|>", eos_token="<|im_end|>")
+
+
+def ended():
+    t, special = answers()
+    end = t.token_to_id("<|endoftext|>")
+    t.post_processor = processors.TemplateProcessing(single="$A <|endoftext|>", pair="$A $B <|endoftext|>", special_tokens=[("<|endoftext|>", end)])
+    return t, special
+
+
+def bytes_of_roberta(blank=False):
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer, t.decoder = pre_tokenizers.ByteLevel(add_prefix_space=blank), decoders.ByteLevel()
+    t.train_from_iterator(LEARN, trainers.BpeTrainer(vocab_size=300, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    return t, dict(pad_token="<pad>", unk_token="<unk>", bos_token="<s>", eos_token="</s>", cls_token="<s>", sep_token="</s>")
+
+
+def bytes_of_modern():
+    t = Tokenizer(models.BPE())
+    t.normalizer, t.pre_tokenizer, t.decoder = normalizers.NFC(), pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    t.train_from_iterator(LEARN, trainers.BpeTrainer(vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    t.add_special_tokens(["[UNK]", "[CLS]", "[SEP]", "[PAD]"])
+    ends = [(s, t.token_to_id(s)) for s in ("[CLS]", "[SEP]")]
+    t.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ends)
+    return t, dict(pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]")
+
+
+# The prompt of Qwen3-Reranker's model card.
+ASK = ('<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the answer can only be "yes" or "no".'
+       "<|im_end|>\n<|im_start|>user\n", "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n<Query>: %s\n<Document>: %s",
+       "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+BOTH_WAYS = dict(attention_mask={"full_attention": torch.zeros(1, 1, 20, 20)})  # nothing is masked
+DECODER = dict(num_key_value_heads=2, head_dim=6, max_position_embeddings=512)
+MODERN = dict(num_hidden_layers=5, local_attention=6, global_attn_every_n_layers=3, global_rope_theta=500.0, local_rope_theta=50.0, pad_token_id=303, bos_token_id=301, cls_token_id=301,
+              eos_token_id=302, sep_token_id=302)
 ENCODERS = {
     "bert": (BertModel, BertConfig, {}, words, "cls_token"),
     "bert-rank": (BertForSequenceClassification, BertConfig, dict(num_labels=1), words, None),
     "xlm-roberta": (XLMRobertaModel, XLMRobertaConfig, dict(pad_token_id=1, type_vocab_size=1), unigrams, "mean_tokens"),
     "xlm-roberta-rank": (XLMRobertaForSequenceClassification, XLMRobertaConfig, dict(num_labels=1, pad_token_id=1, type_vocab_size=1), unigrams, None),
     "nomic-bert": (NomicBertModel, NomicBertConfig, {}, words, "mean_tokens"),
+    "roberta": (transformers.RobertaModel, transformers.RobertaConfig, dict(pad_token_id=1, type_vocab_size=1), bytes_of_roberta, "mean_tokens"),
+    "roberta-rank": (transformers.RobertaForSequenceClassification, transformers.RobertaConfig, dict(id2label={0: "no", 1: "yes"}, pad_token_id=1, type_vocab_size=1),
+                     lambda: bytes_of_roberta(True), None),
+    "modernbert": (transformers.ModernBertModel, transformers.ModernBertConfig, MODERN, bytes_of_modern, "cls_token"),
+    "modernbert-rank": (transformers.ModernBertForSequenceClassification, transformers.ModernBertConfig, dict(MODERN, num_labels=1, classifier_pooling="mean"), bytes_of_modern, None),
+    "qwen3-embedding": (transformers.Qwen3Model, Qwen3Config, DECODER, ended, "lasttoken"),
+    "qwen2-both-ways": (transformers.Qwen2Model, Qwen2Config, dict(num_key_value_heads=2, is_causal=False), ended, "lasttoken"),
+    "qwen3-reranker": (Qwen3ForCausalLM, Qwen3Config, dict(DECODER, tie_word_embeddings=True), answers, None),
+    "qwen3-rank": (transformers.Qwen3ForSequenceClassification, Qwen3Config, dict(DECODER, num_labels=1, pad_token_id=0), answers, None),
 }
+
+
+def score_of(m, t, name, query, document):
+    """The number of tokens, and what the model says of a pair: its one label, or the share of yes in a softmax"""
+    if "qwen3" in name:
+        parts = [t(s, add_special_tokens=False, split_special_tokens=i == 1)["input_ids"] for i, s in enumerate((ASK[0], ASK[1] % (query, document), ASK[2]))]
+        ids = torch.tensor([sum(parts, [])])
+        logits = m(ids).logits
+        if logits.ndim == 2:
+            return ids.shape[1], logits[0, 0]
+        two = logits[0, -1, [t.convert_tokens_to_ids("no"), t.convert_tokens_to_ids("yes")]]
+        return ids.shape[1], two.softmax(0)[1]
+    both = t(query, document, return_tensors="pt")
+    ids = both["input_ids"]
+    types = dict(token_type_ids=torch.tensor([[int(i > ids[0].tolist().index(3)) for i in range(ids.shape[1])]])) if name == "bert-rank" else {}
+    logits = m(input_ids=ids, attention_mask=both["attention_mask"], **types).logits[0]
+    return ids.shape[1], logits[0] if len(logits) == 1 else logits.softmax(0)[1]
 
 
 def make_encoder(name, folder):
@@ -150,17 +222,17 @@ def make_encoder(name, folder):
         ids = torch.randint(4, len(t), (1, 20))
         want = {"ids": ids[0].tolist()}
         if pooling:
-            x = m(ids).last_hidden_state[0]
+            x = m(ids, **BOTH_WAYS if "both-ways" in name else {}).last_hidden_state[0]
             for key, v in ("mean", x.mean(0)), ("cls", x[0]), ("last", x[-1]):
                 want[key] = [round(float(a), 7) for a in v / v.norm()]
         else:
             pairs = [("a dog", "the dog and the cat"), ("cat", "mats"), ("time", "once upon a time 123")]
+            if "qwen3" in name:
+                pairs[1] = ("<|im_end|> {document}", "{query}<think>\n")
             want["pairs"] = []
             for a, b in pairs:
-                both = t(a, b, return_tensors="pt")
-                types = {} if "roberta" in name else dict(token_type_ids=torch.tensor([[int(i > both["input_ids"][0].tolist().index(3)) for i in range(both["input_ids"].shape[1])]]))
-                score = m(input_ids=both["input_ids"], attention_mask=both["attention_mask"], **types).logits[0, 0]
-                want["pairs"].append({"query": a, "document": b, "tokens": both["input_ids"].shape[1], "score": round(float(score), 6)})
+                tokens, score = score_of(m, t, name, a, b)
+                want["pairs"].append({"query": a, "document": b, "tokens": tokens, "score": round(float(score), 6)})
     m.half().save_pretrained(folder)
     t.save_pretrained(folder)
     for extra in ("generation_config.json", "special_tokens_map.json"):
@@ -173,7 +245,7 @@ def make_encoder(name, folder):
         json.dump(c, open(os.path.join(folder, "config.json"), "w"), indent=1)
     if pooling:
         os.makedirs(os.path.join(folder, "1_Pooling"), exist_ok=True)
-        modes = {"pooling_mode_" + k: k == pooling for k in ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")}
+        modes = {"pooling_mode_" + k: k == pooling for k in ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", *(["lasttoken"] if pooling == "lasttoken" else []))}
         json.dump({"word_embedding_dimension": 16, **modes}, open(os.path.join(folder, "1_Pooling", "config.json"), "w"))
     want["texts"] = [{"text": s, "ids": t(s)["input_ids"]} for s in TEXTS[:3]]
     json.dump(want, open(os.path.join(folder, "expected.json"), "w"))

@@ -232,6 +232,8 @@ def forward(m, ids):
 ENCODERS = ("bert", "nomic-bert", "jina-bert-v2", "gemma-embedding")
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + ["\u2581" + w for w in ("aa", "bb", "cc", "dd")]
 PAIR, SECOND = [2, 4, 6, 3, 5, 3], 4  # [CLS] aa cc [SEP] bb [SEP]
+WORDS_AND_ANSWERS = WORDS + ["no", "yes"]
+ASK, ASKED = "[CLS] dd {query} [SEP] {document} [SEP]", [2, 7, 4, 6, 3, 5, 3]  # how a decoder is asked, and the same pair
 
 
 def slopes(heads, bias=8.0):
@@ -395,6 +397,8 @@ def make(arch, **numbers):
         m.add(p + "ffn_down.weight", d, f)
     if k.get("between"):
         m.add("dense_2.weight", k["between"], d), m.add("dense_3.weight", d, k["between"])
+    if k.get("labels"):
+        m.add("cls.output.weight", k["labels"], d)
     if k.get("quantised"):
         quantise(m)
     return m
@@ -457,6 +461,7 @@ def write(m, path):
             kv.append(text(f"{a}.{name}") + struct.pack("<IB", 7, k[key]))
     if k.get("scaling"):
         words(f"{a}.rope.scaling.type", k["scaling"])
+    texts = lambda key, v: kv.append(text(key) + struct.pack("<IIQ", 9, 8, len(v)) + b"".join(map(text, v)))
     many = lambda key, kind, v: kv.append(text(key) + struct.pack("<IIQ", 9, kind, v.size) + v.tobytes())
     many("test.ids", 5, ids.astype("<i4"))
     if a in ENCODERS:
@@ -468,13 +473,23 @@ def write(m, path):
         many("test.embeddings", 6, (e / np.linalg.norm(e, axis=1)[:, None]).astype("<f4"))
     else:
         many("test.logits", 6, forward(m, ids).astype("<f4"))
-    if k.get("pooling") == 4:
+    if k.get("pooling") == 4 and a not in ENCODERS:
+        rows = m.w.get("cls.output.weight", m.w["output.weight"][[WORDS_AND_ANSWERS.index(s) for s in ("no", "yes")]])
+        both = Model(a, **k)
+        both.w = {**m.w, "output.weight": rows}
+        many("test.score", 6, softmax(forward(both, np.array(ASKED))[-1])[1:].astype("<f4"))
+        words("tokenizer.chat_template.rerank", ASK)
+        if "cls.output.weight" in m.w:
+            texts(f"{a}.classifier.output_labels", ["no", "yes"])
+    elif k.get("pooling") == 4:
         w = {n: t.astype("f8") for n, t in m.w.items()}
         first = np.tanh(w["cls.weight"] @ encode(m, PAIR, SECOND)[0] + w["cls.bias"])
         many("test.score", 6, (w["cls.output.weight"] @ first + w["cls.output.bias"]).astype("<f4"))
+    if k.get("pooling") == 4:
+        vocabulary = WORDS if a in ENCODERS else WORDS_AND_ANSWERS
         words("tokenizer.ggml.model", "bert")
-        kv.append(text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(WORDS)) + b"".join(map(text, WORDS)))
-        many("tokenizer.ggml.token_type", 5, np.array([3, 3, 3, 3, 1, 1, 1, 1], "<i4"))
+        texts("tokenizer.ggml.tokens", vocabulary)
+        many("tokenizer.ggml.token_type", 5, np.array([3, 3, 3, 3] + [1] * (len(vocabulary) - 4), "<i4"))
         for key, i in ("cls", 2), ("seperator", 3), ("unknown", 1), ("padding", 0):
             whole(f"tokenizer.ggml.{key}_token_id", i)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(m.w), len(kv)) + b"".join(kv)
@@ -500,6 +515,8 @@ MODELS = {
     "llama-cache": make("llama", cache="q8_0", head=40, heads=2, kv_heads=1),
     "qwen2": make("qwen2", tied=True),
     "qwen3": make("qwen3", head=10),
+    "qwen3-rank": make("qwen3", pooling=4, labels=2),
+    "qwen3-answers": make("qwen3", pooling=4),
     "qwen2moe": make("qwen2moe", experts=4, used=2, expert_ffn=8, shared_ffn=12),
     "qwen3moe": make("qwen3moe", experts=5, used=3, expert_ffn=8),
     "gpt-oss": make("gpt-oss", experts=4, used=2, expert_ffn=8, window=3, scaling="yarn", factor=4.0, original=16, base=100.0, head=8),

@@ -92,7 +92,7 @@ static void test_pooling(void **state) {
   assert_true(fabsf(got[0] - other[0]) > 1e-4f);
   tg_llm_free(blocks), tg_llm_free(whole);
   assert_null(tg_llm_open(C, golden("bert"), .pooling = "max"));
-  assert_non_null(strstr(tg_errmsg(C), "pooling 'max': it is mean, cls or last")), tg_clear_error(C);
+  assert_non_null(strstr(tg_errmsg(C), "pooling 'max': it is mean, cls, last or rank")), tg_clear_error(C);
 }
 
 /* Texts of any lengths, in any order and any sequence: each has the bits that it has alone. */
@@ -186,6 +186,68 @@ static void test_rank(void **state) {
   error_is(tg_error(C), TG_ERR_VALUE, "the model is a reranker");
 }
 
+/* A decoder that is asked by a template: its head has labels, or its answer is a token. */
+static void test_answers(void **state) {
+  (void)state;
+  static const char *const names[] = {"qwen3-rank", "qwen3-answers"};
+  float want, got;
+  int64_t tokens;
+  for (int i = 0; i < 2; i++) {
+    TgLlm *m = tg_llm_open(C, golden(names[i]), .sequences = 2, .pooling = i ? "rank" : NULL);
+    if (!m) fail_msg("%s: %s", names[i], tg_errmsg(C));
+    assert_true(tg_llm_about(m).ranks && !tg_llm_about(m).encoder);
+    numbers(m, "test.score", &want, sizeof want);
+    for (int turn = 0; turn < 4; turn++) {
+      assert_int_equal(tg_llm_use(m, turn / 2), TG_OK);
+      if (tg_llm_rank(m, "aa cc", 5, "bb", 2, &got, &tokens)) fail_msg("%s: %s", names[i], tg_errmsg(C));
+      close_to(names[i], &got, &want, 1, 1e-5);
+      assert_int_equal(tokens, 7);
+    }
+    /* a text says nothing by control tokens, nor by the names of places */
+    assert_int_equal(tg_llm_rank(m, "[SEP]", 5, "bb", 2, &got, &tokens), TG_OK);
+    assert_int_equal(tokens, 8); /* three unknown words */
+    assert_int_equal(tg_llm_rank(m, "{document}", 10, "bb bb bb bb", 11, &got, &tokens), TG_OK);
+    assert_int_equal(tokens, 11);
+    assert_int_equal(tg_llm_rank(m, "", 0, "", 0, &got, &tokens), TG_OK);
+    assert_int_equal(tokens, 4);
+    error_is(tg_llm_embed(m, (int32_t[]){1}, 1, &got), TG_ERR_VALUE, "is a reranker");
+    tg_llm_free(m);
+  }
+  assert_null(tg_llm_open(C, golden("llama"), .pooling = "rank"));
+  error_is(tg_error(C), TG_ERR_VALUE,
+           "llama ranks texts, and the file has no template for them (tokenizer.chat_template.rerank)");
+  assert_null(tg_llm_open(C, golden("bert"), .pooling = "rank"));
+  error_is(tg_error(C), TG_ERR_VALUE, "pooling 'rank': the encoder has no head that ranks");
+  assert_null(tg_llm_open(C, golden("qwen3"), .pooling = "rank"));
+  error_is(tg_error(C), TG_ERR_VALUE, "a reranker without a vocabulary");
+}
+
+/* Documents for one query keep what was computed for the query, and have the bits that they have alone. */
+static void test_answers_in_turn(void **state) {
+  (void)state;
+  static const char *const query = "aa bb cc dd aa bb cc dd aa bb";
+  static const char *const documents[] = {"aa", "bb cc", "aa", "bb cc dd dd dd dd dd", "bb cc", ""};
+  float alone, got;
+  TgLlm *kept = tg_llm_open(C, golden("qwen3-rank"), .block = 4);
+  for (int i = 0; i < 6; i++) {
+    size_t n = strlen(documents[i]);
+    TgLlm *m = tg_llm_open(C, golden("qwen3-rank"), .block = 4);
+    assert_int_equal(tg_llm_rank(m, query, strlen(query), documents[i], n, &alone, NULL), TG_OK);
+    assert_int_equal(tg_llm_rank(kept, query, strlen(query), documents[i], n, &got, NULL), TG_OK);
+    if (memcmp(&alone, &got, sizeof got))
+      fail_msg("document %d: %g, alone %g", i, (double)got, (double)alone);
+    tg_llm_free(m);
+  }
+  char text[200] = "";
+  for (int i = 0; i < 60; i++)
+    strcat(text, "aa ");
+  error_is(tg_llm_rank(kept, text, strlen(text), "bb", 2, &got, NULL), TG_ERR_LIMIT,
+           "of 65 tokens are more than the context of 64");
+  tg_cancel(C);
+  assert_int_equal(tg_llm_rank(kept, "aa", 2, "bb", 2, &got, NULL), TG_ERR_CANCELLED), tg_clear_error(C);
+  tg_llm_free(kept);
+}
+
 /* ---- files that contradict themselves: bytes of a right one, changed at `at` behind the text `from` */
 static void changed(const char *name, const char *from, size_t at, const char *to, size_t nto) {
   size_t n = 0;
@@ -229,6 +291,15 @@ static void test_damaged(void **state) {
   refused("gemma-embedding", "dense_3.weight", 0, "dense_9.weight", 14, "'dense_9.weight' is none that");
   refused("gemma-embedding", "output_norm.weight", 0, "output_nerm.weight", 18,
           "no tensor 'output_norm.weight'");
+  refused("qwen3-rank", "qwen3.pooling_type", 22, "\1", 1,
+          "qwen3.pooling_type is 1, and the file has a tensor 'cls.output.weight'");
+  refused("qwen3-rank", "classifier.output_labels", 58, "yea", 3,
+          "neither of the two labels of qwen3.classifier.output_labels is 'yes'");
+  refused("qwen3-rank", "{query}", 0, "{quest}", 7, "has no {query} or no {document}");
+  refused("qwen3-answers",
+          "\xe2\x96\x81"
+          "dd",
+          23, "yea", 3, "answers by the tokens 'yes' and 'no', which the vocabulary has not");
   changed("bert", "bert.pooling_type", 21, "\0", 1);
   TgLlm *m = tg_llm_open(C, "test_llm_encoder.gguf");
   float v[16];
@@ -318,6 +389,113 @@ static void test_folders(void **state) {
   folder_vectors("nomic-bert", "mean");
   folder_scores("bert-rank");
   folder_scores("xlm-roberta-rank");
+  folder_vectors("roberta", "mean");
+  folder_scores("roberta-rank");
+  folder_vectors("modernbert", "cls");
+  folder_scores("modernbert-rank");
+  folder_vectors("qwen3-embedding", "last");
+  folder_scores("qwen3-reranker");
+  folder_scores("qwen3-rank");
+}
+
+/* A folder of a decoder is a reranker by its name, or by the heading of its README. */
+static void test_named(void **state) {
+  (void)state;
+  static const char *const readme[] = {NULL, "# A model\n# A reranker\n", "about\n# Qwen3-Reranker-0.6B\n"};
+  char line[1500];
+  snprintf(line, sizeof line, "rm -rf test_named; cp -r '%s' test_named", folder_at("qwen3-reranker"));
+  assert_int_equal(system(line), 0);
+  for (int i = 0; i < 3; i++) {
+    FILE *f = readme[i] ? fopen("test_named/README.md", "w") : NULL;
+    if (f) fputs(readme[i], f), fclose(f);
+    TgLlm *m = tg_llm_open(C, "test_named/");
+    if (!m) fail_msg("%s", tg_errmsg(C));
+    assert_int_equal(tg_llm_about(m).ranks, i == 2);
+    tg_llm_free(m);
+  }
+  assert_int_equal(system("rm -rf test_named"), 0);
+}
+
+/* A copy of a folder, in which members of a file's JSON are set. */
+static TgLlm *folder_with(const char *name, const char *file, json_t *members) {
+  char line[1500], to[100];
+  snprintf(line, sizeof line, "rm -rf test_with; cp -r '%s' test_with", folder_at(name));
+  assert_int_equal(system(line), 0);
+  snprintf(to, sizeof to, "test_with/%s", file);
+  bool lengths = strstr(file, "tokenizer") != NULL; /* that file may contain lengths of 1e30 */
+  json_t *v = json_load_file(to, lengths ? JSON_DECODE_INT_AS_REAL : 0, NULL);
+  assert_non_null(v);
+  assert_int_equal(json_object_update(v, members), 0);
+  assert_int_equal(json_dump_file(v, to, 0), 0);
+  json_decref(v), json_decref(members);
+  TgLlm *m = tg_llm_open(C, "test_with");
+  if (!m) fail_msg("%s: %s", name, tg_errmsg(C));
+  return m;
+}
+
+/* The ends that a folder of a decoder asks for, as e5-mistral does. */
+static void test_ends(void **state) {
+  (void)state;
+  int32_t ids[8];
+  TgLlm *m = folder_with("mistral", "tokenizer_config.json", json_pack("{s:b}", "add_eos_token", 1));
+  const TgTokenizer *t = tg_llm_tokenizer(m);
+  int64_t n = tg_tokenize(tg_llm_tokenizer(m), "dog", 3, ids, 8, .ends = true);
+  assert_true(n > 2 && n <= 8);
+  assert_int_equal(ids[0], tg_token_special(t, TG_TOKEN_BOS));
+  assert_int_equal(ids[n - 1], tg_token_special(t, TG_TOKEN_EOS));
+  assert_true(ids[n - 1] == tg_token_id(t, "<|end|>"));
+  tg_llm_free(m);
+  /* Qwen's embeddings end with another token than its replies */
+  m = tg_llm_open(C, folder_at("qwen3-embedding"));
+  t = tg_llm_tokenizer(m);
+  assert_true(tg_token_special(t, TG_TOKEN_EOS) == tg_token_id(t, "<|endoftext|>"));
+  assert_true(tg_token_special(t, TG_TOKEN_EOT) == tg_token_id(t, "<|im_end|>"));
+  tg_llm_free(m);
+  assert_int_equal(system("rm -rf test_with"), 0);
+}
+
+/* Settings that are written in two ways, or are left out: the same vector. */
+static void test_ways(void **state) {
+  (void)state;
+  float want[16], got[16];
+  static const int32_t ids[] = {9, 8, 7, 6, 5, 4, 3, 2, 1, 9, 7, 5, 3};
+  TgLlm *m = tg_llm_open(C, folder_at("modernbert"));
+  assert_int_equal(tg_llm_embed(m, ids, 13, want), TG_OK);
+  tg_llm_free(m);
+  m = folder_with("modernbert", "config.json",
+                  json_pack("{s:n, s:n, s:f, s:f}", "rope_parameters", "layer_types", "global_rope_theta",
+                            500.0, "local_rope_theta", 50.0));
+  assert_int_equal(tg_llm_embed(m, ids, 13, got), TG_OK);
+  close_to("modernbert", got, want, 16, 0);
+  tg_llm_free(m);
+  m = folder_with("modernbert", "config.json", json_pack("{s:n}", "global_attn_every_n_layers"));
+  assert_int_equal(tg_llm_embed(m, ids, 13, got), TG_OK);
+  close_to("modernbert", got, want, 16, 0);
+  tg_llm_free(m);
+  m = folder_with("modernbert", "1_Pooling/config.json",
+                  json_pack("{s:s, s:b}", "pooling_mode", "mean", "pooling_mode_cls_token", 0));
+  assert_int_equal(tg_llm_embed(m, ids, 13, got), TG_OK);
+  assert_true(fabsf(got[0] - want[0]) > 1e-4f);
+  tg_llm_free(m);
+  m = tg_llm_open(C, folder_at("roberta"));
+  assert_int_equal(tg_llm_embed(m, ids, 13, want), TG_OK);
+  tg_llm_free(m);
+  m = folder_with("roberta", "config.json",
+                  json_pack("{s:n}", "pad_token_id")); /* positions begin behind 1 */
+  assert_int_equal(tg_llm_embed(m, ids, 13, got), TG_OK);
+  close_to("roberta", got, want, 16, 0);
+  tg_llm_free(m);
+  assert_int_equal(system("rm -rf test_with"), 0);
+}
+
+/* A decoder whose tokens see the later ones, too, as gte-Qwen2's do: it is an encoder. */
+static void test_both_ways(void **state) {
+  (void)state;
+  folder_vectors("qwen2-both-ways", "last");
+  TgLlm *m = tg_llm_open(C, folder_at("qwen2-both-ways"));
+  assert_true(tg_llm_about(m).encoder);
+  error_is(tg_llm_eval(m, (int32_t[]){1}, 1), TG_ERR_VALUE, "qwen2 is an encoder");
+  tg_llm_free(m);
 }
 
 /* The folder with one file otherwise: a member of its JSON set. */
@@ -356,6 +534,17 @@ static void test_wrong_folders(void **state) {
   folder_refused("bert", "1_Pooling/config.json", "pooling_mode_mean_tokens", json_true(), "or not alone");
   folder_refused("bert", "2_Dense/config.json", "in_features", json_integer(16),
                  "2_Dense: a layer after pooling");
+  folder_refused("roberta-rank", "config.json", "id2label", json_pack("{s:s, s:s}", "0", "A", "1", "B"),
+                 "neither of the two labels of bert.classifier.output_labels is 'yes'");
+  folder_refused("modernbert-rank", "config.json", "classifier_pooling", json_string("max"),
+                 "classifier_pooling 'max' is not known");
+  folder_refused("modernbert-rank", "config.json", "classifier_activation", json_string("relu"),
+                 "classifier_activation 'relu' is not known");
+  folder_refused("roberta", "1_Pooling/config.json", "pooling_mode", json_string("max"),
+                 "max is not known here");
+  folder_refused("roberta", "config.json", "pad_token_id", json_integer(1000000000000),
+                 "bert.context_length is");
+  folder_refused("qwen3-rank", "config.json", "num_hidden_layers", json_integer(1), "'blk.1.");
   folder_refused("nomic-bert", "config.json", "prenorm", json_true(), "prenorm is otherwise");
   folder_refused("nomic-bert", "config.json", "rotary_emb_interleaved", json_true(),
                  "rotary_emb_interleaved is otherwise");
@@ -369,6 +558,9 @@ static bool everything(TgContext *c) {
   TgLlm *m = tg_llm_open(c, golden("bert-rank"), .context = 8);
   bool ok = m && !tg_llm_rank(m, "aa", 2, "bb", 2, v, NULL);
   tg_llm_free(m);
+  m = ok ? tg_llm_open(c, golden("qwen3-answers"), .context = 8) : NULL;
+  ok = m && !tg_llm_rank(m, "aa cc", 5, "bb", 2, v, NULL);
+  tg_llm_free(m);
   m = ok ? tg_llm_open(c, golden("jina-bert-v2"), .context = 8) : NULL;
   ok = m && !tg_llm_embed(m, (int32_t[]){1, 2}, 2, (float[18]){0});
   tg_llm_free(m);
@@ -378,14 +570,25 @@ static bool everything(TgContext *c) {
 static void test_memory(void **state) {
   (void)state;
   if (strcmp(tg_default_device(C), "INTERP")) skip(); /* where nothing is compiled on the way */
-  short_everywhere(everything, 457);
+  short_everywhere(everything, 701);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_vectors), cmocka_unit_test(test_pooling),       cmocka_unit_test(test_order),
-      cmocka_unit_test(test_limits),  cmocka_unit_test(test_rank),          cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_folders), cmocka_unit_test(test_wrong_folders), cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_vectors),
+                                     cmocka_unit_test(test_pooling),
+                                     cmocka_unit_test(test_order),
+                                     cmocka_unit_test(test_limits),
+                                     cmocka_unit_test(test_rank),
+                                     cmocka_unit_test(test_answers),
+                                     cmocka_unit_test(test_answers_in_turn),
+                                     cmocka_unit_test(test_damaged),
+                                     cmocka_unit_test(test_folders),
+                                     cmocka_unit_test(test_named),
+                                     cmocka_unit_test(test_ends),
+                                     cmocka_unit_test(test_ways),
+                                     cmocka_unit_test(test_both_ways),
+                                     cmocka_unit_test(test_wrong_folders),
+                                     cmocka_unit_test(test_memory)};
   setenv("TG_SPEC", "1", 0);
   return cmocka_run_group_tests_name("CPU", tests, open_cpu, close_it) +
          cmocka_run_group_tests_name("INTERP", tests, open_interp, close_it);

@@ -312,11 +312,16 @@ static void do_save(Chat *c, const char *rest) { save(c, rest); }
 
 static void do_load(Chat *c, const char *rest) { load(c, rest); }
 
+static void picture_say(const Chat *c, const char *path, const Picture *p) {
+  long long views = llm_sight_views(&c->s, p), each = tg_vision_tokens(c->s.sight.vision);
+  fprintf(stderr, "%s: %d x %d pixels, ", path, p->width, p->height);
+  if (views > 1) fprintf(stderr, "%lld tiles and the whole picture, ", views - 1);
+  fprintf(stderr, "%lld tokens\n", views * each);
+}
+
 static void do_picture(Chat *c, const char *rest) {
   const ChatPicture *p = &c->picture[c->npictures];
-  if (picture_put(c, rest))
-    fprintf(stderr, "%s: %d x %d pixels, %lld tokens\n", rest, p->picture.width, p->picture.height,
-            (long long)tg_vision_tokens(c->s.sight.vision));
+  if (picture_put(c, rest)) picture_say(c, rest, &p->picture);
 }
 
 static void do_seed(Chat *c, const char *rest) {

@@ -162,6 +162,8 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
 #define LLM_PICTURE_OF(T, field)                                                                             \
   CLI_TEXTS_OF(T, field.picture, "picture", "FILE",                                                          \
                "PNG, JPEG or PPM that the model is shown; wants --mmproj")
+#define LLM_MMPROJ_OF(T, field)                                                                              \
+  CLI_TEXT_OF(T, field.mmproj, "mmproj", "FILE", "the gguf file of what reads pictures for the model")
 #define LLM_CACHE_OF(T, field)                                                                               \
   CLI_TEXT_OF(T, field, "cache", "f32|f16|bf16|q8_0", "what a model keeps keys and values as (f32)")
 #define LLM_ACTIVATIONS_OF(T, field)                                                                         \
@@ -186,7 +188,6 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
       CLI_TEXTS_OF(T, field.stop, "stop", "TEXT", "ends a reply, and is not shown; may be given often"),     \
       CLI_TEXT_OF(T, field.grammar, "grammar", "FILE", "replies are what this grammar (GBNF) has"),          \
       CLI_TEXT_OF(T, field.schema, "schema", "FILE", "replies are JSON of this schema"),                     \
-      CLI_TEXT_OF(T, field.mmproj, "mmproj", "FILE", "the gguf file of what reads pictures for the model"),  \
       CLI_WHOLE_OF(T, field.tiles, "tiles", 0, 256,                                                          \
                    "shown beside a picture, at most; 0: none (as the model's processor has it)"),            \
       LLM_DRAFT_OF(T, field), LLM_LORA_OF(T, field), LLM_CACHE_OF(T, field.cache),                           \

@@ -268,3 +268,22 @@ const char *llm_sight_uri(const char *uri, size_t n, int64_t pixels, Picture *p)
   free(bytes);
   return why;
 }
+
+char *llm_sight_uri_of(const void *file, size_t n) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const uint8_t *at = file;
+  const char *kind = n > 1 && at[0] == 0x89 ? "png" : n > 1 && at[0] == 0xff ? "jpeg" : "x-portable-pixmap";
+  char *all = malloc(64 + (n + 2) / 3 * 4), *to = all;
+  if (!all) return NULL;
+  to += sprintf(to, "data:image/%s;base64,", kind);
+  for (size_t i = 0; i < n; i += 3) {
+    size_t have = n - i < 3 ? n - i : 3;
+    uint32_t w = (uint32_t)at[i] << 16;
+    if (have > 1) w |= (uint32_t)at[i + 1] << 8;
+    if (have > 2) w |= at[i + 2];
+    for (size_t k = 0; k < 4; k++)
+      *to++ = k <= have ? digits[w >> (18 - 6 * k) & 63] : '=';
+  }
+  *to = 0;
+  return all;
+}

@@ -27,4 +27,6 @@ int32_t *llm_sight_ids(LlmSession *s, const char *prompt, size_t n, bool special
 /* Decodes a "data:image/..;base64,.." URI. pixels: the largest number of pixels. Returns NULL if all is fine,
  * otherwise the reason. */
 const char *llm_sight_uri(const char *uri, size_t n, int64_t pixels, Picture *p);
+/* Returns a picture's file, n bytes, as such a URI, to be freed; NULL: out of memory. */
+char *llm_sight_uri_of(const void *file, size_t n);
 #endif

@@ -40,11 +40,13 @@ static bool room(Bytes b, Picture *p, long width, long height) {
   return p->rgb != NULL;
 }
 
+#if defined TG_HAVE_PNG || defined TG_HAVE_JPEG
 static bool turned(Picture *p, int orientation) {
   const char *wrong = picture_turn(p, orientation);
   if (wrong) snprintf(why, sizeof why, "%s", wrong);
   return !wrong;
 }
+#endif
 
 #ifdef TG_HAVE_PNG
 /* The orientation of the Exif block of a PNG, which is a chunk: a length, a name, the bytes, a checksum. */

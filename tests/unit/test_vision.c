@@ -140,6 +140,12 @@ static void test_folders(void **state) {
 }
 
 /* ---- tiles */
+static void refused(TgStatus want, TgStatus got, const char *text) {
+  if (got != want || !strstr(tg_errmsg(C), text))
+    fail_msg("status %d, '%s', where '%s' is meant", (int)got, tg_errmsg(C), text);
+  tg_clear_error(C);
+}
+
 /* Ramps and edges, as make_vision.py draws them. To be freed. */
 static uint8_t *drawn(int64_t height, int64_t width) {
   uint8_t *rgb = malloc((size_t)(height * width * 3));
@@ -157,22 +163,30 @@ static const TgValue *tile_kv(const TgValue *g, int64_t i, const char *name) {
   return tg_value_get(tg_value_get(g, "kv"), key);
 }
 
-/* A vision whose pictures are cut into a grid with this longest edge. A folder names the edge in
- * preprocessor_config.json. */
-static Open tiled(const char *name, int64_t edge, int64_t most) {
-  char command[1400], folder[] = "test_vision_folder";
-  Open o = {tg_llm_open(C, golden(name, ""), .context = 128, .block = 8), NULL};
-  assert_non_null(o.m);
-  if (!edge) return o.v = tg_vision_open(o.m, golden(name, "-mmproj"), .tiles = most), o;
+/* What reads pictures, of a folder with this preprocessor_config.json; NULL: an error. */
+static TgVision *of_folder(TgLlm *m, const char *name, const char *config) {
+  char command[1400];
   folders = true;
   snprintf(command, sizeof command,
-           "mkdir -p %s && cp '%s'/* %s && echo '{\"size\": {\"longest_edge\": %d}, \"max_image_size\": "
-           "{\"longest_edge\": 24}}' > %s/preprocessor_config.json",
-           folder, golden(name, ""), folder, (int)edge, folder);
+           "mkdir -p test_vision_folder && cp '%s'/* test_vision_folder && echo '%s' > "
+           "test_vision_folder/preprocessor_config.json",
+           golden(name, ""), config);
   folders = false;
   assert_int_equal(system(command), 0);
-  o.v = tg_vision_open(o.m, folder);
+  TgVision *v = tg_vision_open(m, "test_vision_folder");
   assert_int_equal(system("rm -r test_vision_folder"), 0);
+  return v;
+}
+
+/* A vision whose pictures are cut into a grid with this longest edge (0: into crops). A folder names the
+ * edge. */
+static Open tiled(const char *name, int64_t edge, int64_t most) {
+  char config[200];
+  Open o = {tg_llm_open(C, golden(name, ""), .context = 128, .block = 8), NULL};
+  assert_non_null(o.m);
+  snprintf(config, sizeof config,
+           "{\"size\": {\"longest_edge\": %d}, \"max_image_size\": {\"longest_edge\": 24}}", (int)edge);
+  o.v = edge ? of_folder(o.m, name, config) : tg_vision_open(o.m, golden(name, "-mmproj"), .tiles = most);
   return o;
 }
 
@@ -273,6 +287,35 @@ static void test_most_tiles(void **state) {
   }
 }
 
+static void test_processors(void **state) {
+  (void)state;
+
+  static const struct {
+    const char *config, *why; /* why NULL: the folder opens, and pictures have so many views */
+    int64_t views;
+  } cases[] = {
+      {"{}", NULL, 1},
+      {"{\"size\": {\"longest_edge\": 48}}", NULL, 5},
+      {"{\"size\": {\"longest_edge\": 48}, \"do_image_splitting\": false}", NULL, 1},
+      {"{\"size\": {\"height\": 48, \"width\": 48}}", NULL, 1},
+      {"{\"size\": {\"longest_edge\": \"x\"}}", "size.longest_edge is no whole number", 0},
+      {"{\"size\": {\"longest_edge\": -5}}", "clip.vision.preproc_image_size is -5", 0},
+      {"{\"size\": {\"longest_edge\": 385}}", "is 385, of at most 4096, and 16 times image_size, 24", 0},
+      {"{\"size\": {\"longest_edge\": 48}, \"max_image_size\": {\"longest_edge\": 30}}",
+       "max_image_size.longest_edge is 30, where the tower reads 24", 0}};
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    TgLlm *m = tg_llm_open(C, golden("idefics3", ""), .context = 64);
+    TgVision *v = of_folder(m, "idefics3", cases[i].config);
+    if (cases[i].why) {
+      assert_null(v);
+      refused(TG_ERR_VALUE, tg_error(C), cases[i].why);
+    } else if (!v || tg_vision_views(v, 30, 40) != cases[i].views)
+      fail_msg("%s: %d views, %s", cases[i].config, (int)tg_vision_views(v, 30, 40), tg_errmsg(C));
+    tg_llm_free(m);
+  }
+}
+
 /* ---- what is shared */
 /* A text with the picture, anew; its logits, and the ids that the sequence has. */
 static void anew(Open o, const Case *c, const uint8_t *rgb, float *logits, int32_t *ids, int64_t *n) {
@@ -332,11 +375,6 @@ static void test_prefixes(void **state) {
 }
 
 /* ---- what is refused */
-static void refused(TgStatus want, TgStatus got, const char *text) {
-  if (got != want || !strstr(tg_errmsg(C), text))
-    fail_msg("status %d, '%s', where '%s' is meant", (int)got, tg_errmsg(C), text);
-  tg_clear_error(C);
-}
 
 static void test_wrong(void **state) {
   (void)state;
@@ -447,6 +485,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test_setup_teardown(test_folders, open_cpu, close_it),
                                      cmocka_unit_test_setup_teardown(test_tiles, open_cpu, close_it),
                                      cmocka_unit_test_setup_teardown(test_most_tiles, open_cpu, close_it),
+                                     cmocka_unit_test_setup_teardown(test_processors, open_cpu, close_it),
                                      cmocka_unit_test_setup_teardown(test_prefixes, open_cpu, close_it),
                                      cmocka_unit_test_setup_teardown(test_wrong, open_cpu, close_it),
                                      cmocka_unit_test_setup_teardown(test_files, open_interp, close_it),

@@ -94,8 +94,8 @@ static bool picture_fits(const Chat *c) {
   return cli_refuse(0, "chat", "there are %d pictures, and no more can be: /clear begins anew", LLM_PICTURES);
 }
 
-/* Adds the picture of a data: URI, which it takes over, to message n, the last that has pictures. Returns NULL,
- * or the reason why not. */
+/* Adds the picture of a data: URI, which it takes over, to message n, the last that has pictures. Returns
+ * NULL, or the reason why not. */
 static const char *picture_take(Chat *c, char *uri, size_t n) {
   ChatPicture *p = &c->picture[c->npictures];
   *p = (ChatPicture){.uri = uri, .message = n};
@@ -255,8 +255,8 @@ static bool turn(Chat *c, const char *line) {
   return message_put(c, "assistant", c->reply_n ? c->reply : "");
 }
 
-/* ---- files of conversations: {"messages": [{"role": .., "content": ..}, ..]}. As in OpenAI's API, the content of
- * a message with pictures is a list of them and of the text. */
+/* ---- files of conversations: {"messages": [{"role": .., "content": ..}, ..]}. As in OpenAI's API, the content
+ * of a message with pictures is a list of them and of the text. */
 /* Writes the pictures of message i and the beginning of the text after them. */
 static void save_pictures(FILE *f, const Chat *c, size_t i) {
   fputs("[", f);

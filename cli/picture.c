@@ -1,6 +1,6 @@
 /* picture.c: reads PNG by libpng and JPEG by libjpeg, if these were found when this was built, and always
- * PPM. In: a file, or its bytes. Out: 8-bit RGB; transparency is dropped, grey becomes three channels, and the
- * picture is upright, however the camera was held (exif.c). PNG and PPM can be written, too. */
+ * PPM. In: a file, or its bytes. Out: 8-bit RGB; transparency is dropped, grey becomes three channels, and
+ * the picture is upright, however the camera was held (exif.c). PNG and PPM can be written, too. */
 #include "picture.h"
 #include "cli.h"
 #include <ctype.h>

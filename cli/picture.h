@@ -10,8 +10,8 @@ typedef struct Picture {
   uint8_t *rgb;
 } Picture;
 
-/* Reads PNG, JPEG or PPM (P6, 8 bits). A picture is turned as its Exif block says. Returns NULL if all is fine, otherwise the reason, which is valid
- * until the next call. The caller frees p->rgb. */
+/* Reads PNG, JPEG or PPM (P6, 8 bits). A picture is turned as its Exif block says. Returns NULL if all is
+ * fine, otherwise the reason, which is valid until the next call. The caller frees p->rgb. */
 const char *picture_read(const char *path, Picture *p);
 /* The same for n bytes. pixels: the most that are accepted, checked before any are decoded. */
 const char *picture_decode(const void *bytes, size_t n, int64_t pixels, Picture *p);

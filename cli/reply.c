@@ -159,8 +159,8 @@ static View view_at(const LlmReply *r, int64_t at, bool inside) {
 }
 
 /* Keeps the part of the cache that agrees with the prompt, except for the last token, whose logits are
- * needed. If bits matter (exact), it keeps only what any prompt with this beginning would compute. A view of a
- * picture is kept as a whole or not at all. */
+ * needed. If bits matter (exact), it keeps only what any prompt with this beginning would compute. A view of
+ * a picture is kept as a whole or not at all. */
 static bool prefix_kept(LlmReply *r) {
   int64_t n, same = 0;
   const int32_t *cached = tg_llm_ids(r->s->m, &n);

@@ -204,12 +204,12 @@ typedef struct TgVisionOptions {
   int end_;
 } TgVisionOptions;
 
-/* [options] path: a mmproj gguf file, or a folder in Hugging Face's form, which has both models. A model has at most
- * one vision at a time; it is freed before the model, or with it. Returns NULL on an error. TG_ERR_IO;
- * TG_ERR_VALUE: an architecture or a projector is not supported (the text lists those that are); a key or a
- * tensor is missing or superfluous; the shape of a tensor contradicts the numbers of the file or the width of
- * m (the text names the tensor and both shapes); m is an encoder; or the projector has no tiles; TG_ERR_LIMIT:
- * a picture takes more tokens than the context; TG_ERR_STATE: m already has a vision. */
+/* [options] path: a mmproj gguf file, or a folder in Hugging Face's form, which has both models. A model has
+ * at most one vision at a time; it is freed before the model, or with it. Returns NULL on an error.
+ * TG_ERR_IO; TG_ERR_VALUE: an architecture or a projector is not supported (the text lists those that are); a
+ * key or a tensor is missing or superfluous; the shape of a tensor contradicts the numbers of the file or the
+ * width of m (the text names the tensor and both shapes); m is an encoder; or the projector has no tiles;
+ * TG_ERR_LIMIT: a picture takes more tokens than the context; TG_ERR_STATE: m already has a vision. */
 TG_API TgVision *tg_vision_open_opt(TgLlm *m, const char *path, const TgVisionOptions *o);
 TG_API void tg_vision_free(TgVision *v);            /* NULL is fine */
 TG_API int64_t tg_vision_tokens(const TgVision *v); /* tokens that a view takes */
@@ -233,8 +233,8 @@ typedef struct TgVisionAbout {
 
 TG_API TgVisionAbout tg_vision_about(const TgVision *v);
 /* Of one view, tg_vision_pixels writes what the tower reads, (3, image, image); tg_vision_vectors writes the
- * projector's vectors, (tokens, width). TG_ERR_VALUE: there is no picture, it is too large, or there is no such
- * view. */
+ * projector's vectors, (tokens, width). TG_ERR_VALUE: there is no picture, it is too large, or there is no
+ * such view. */
 TG_API TgStatus tg_vision_pixels(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, int64_t view,
                                  float *out);
 TG_API TgStatus tg_vision_vectors(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width,

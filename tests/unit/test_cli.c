@@ -308,8 +308,8 @@ static void test_train_devices(void **state) {
   assert_int_equal(run(TG "train chargpt . " SMALL "--steps 2 --devices 8"), 1), says("less than --devices");
 }
 
-/* What each device sends is the least, 2 (n-1)/n of the gradients; a step takes what is computed and what of the
- * exchange nothing hides. */
+/* What each device sends is the least, 2 (n-1)/n of the gradients; a step takes what is computed and what of
+ * the exchange nothing hides. */
 static void test_plan(void **state) {
   (void)state;
   static const char *const of[] = {"8xH100 --link nvlink", "64xA100 --link ethernet --split-state", "1xH200",
@@ -757,8 +757,8 @@ static double number_in(const char *line, const char *key) {
   return at ? atof(at + strlen(quoted)) : 0;
 }
 
-/* Of training: kernels, what the host did and what the program did between its calls are all the time that passed,
- * within 2 %. Counted twice, or not at all, is more than that. */
+/* Of training: kernels, what the host did and what the program did between its calls are all the time that
+ * passed, within 2 %. Counted twice, or not at all, is more than that. */
 static void test_profile_sum(void **state) {
   (void)state;
   double sum = 0, first = 1e300, last = 0, kernels = 0;

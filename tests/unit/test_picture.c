@@ -1,6 +1,6 @@
-/* test_picture.c: pictures are upright, however the camera was held. JPEG files of every orientation are read as
- * Pillow shows them (tests/goldens/make_picture.py). Exif blocks of PNG and JPEG files that contradict themselves
- * or end early leave the picture as it is stored, and no byte outside of them is read. */
+/* test_picture.c: pictures are upright, however the camera was held. JPEG files of every orientation are read
+ * as Pillow shows them (tests/goldens/make_picture.py). Exif blocks of PNG and JPEG files that contradict
+ * themselves or end early leave the picture as it is stored, and no byte outside of them is read. */
 #include "picture.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -23,11 +23,15 @@ typedef struct ChatOptions {
   bool plain;
 } ChatOptions;
 
+enum { CHAT_PIXELS = 1 << 28 }; /* of a picture, at most */
+
 #define NO_TEXT "a 0 byte, which no message has"
 
-/* A picture, and the number of the message in which it is shown, before the text. */
+/* A picture, and the number of the message in which it is shown, before the text. uri: the file that it came
+ * from, as a data: URI, which /save stores. */
 typedef struct ChatPicture {
   Picture picture;
+  char *uri;
   size_t message;
 } ChatPicture;
 
@@ -64,8 +68,10 @@ static bool message_put(Chat *c, const char *role, const char *content) {
 
 /* Drops the pictures of message n and of all messages after it. */
 static void pictures_drop(Chat *c, size_t n) {
-  while (c->npictures && c->picture[c->npictures - 1].message >= n)
-    free(c->picture[--c->npictures].picture.rgb);
+  while (c->npictures && c->picture[c->npictures - 1].message >= n) {
+    ChatPicture *p = &c->picture[--c->npictures];
+    free(p->picture.rgb), free(p->uri);
+  }
 }
 
 static void message_drop(Chat *c) {
@@ -80,19 +86,36 @@ static void messages_clear(Chat *c) {
   pictures_drop(c, 0);
 }
 
-/* Reads a picture for the next message. Returns false if it failed; the reason was printed. */
-static bool picture_put(Chat *c, const char *path) {
-  ChatPicture *p = &c->picture[c->npictures];
+/* Returns whether one more picture can be shown; if not, the reason was printed. */
+static bool picture_fits(const Chat *c) {
   if (!c->s.sight.vision)
     return cli_refuse(0, "chat", "pictures want --mmproj FILE, the gguf file of what reads them");
-  if (c->npictures == LLM_PICTURES)
-    return cli_refuse(0, "chat", "there are %d pictures, and no more can be: /clear begins anew",
-                      LLM_PICTURES);
-  const char *why = picture_read(path, &p->picture);
-  if (why) return cli_refuse(0, "chat", "%s: %s", path, why);
-  p->message = c->n;
-  c->npictures++;
-  return true;
+  if (c->npictures < LLM_PICTURES) return true;
+  return cli_refuse(0, "chat", "there are %d pictures, and no more can be: /clear begins anew", LLM_PICTURES);
+}
+
+/* Adds the picture of a data: URI, which it takes over, to message n, the last that has pictures. Returns
+ * NULL, or the reason why not. */
+static const char *picture_take(Chat *c, char *uri, size_t n) {
+  ChatPicture *p = &c->picture[c->npictures];
+  *p = (ChatPicture){.uri = uri, .message = n};
+  const char *why = uri ? llm_sight_uri(uri, strlen(uri), CHAT_PIXELS, &p->picture) : "out of memory";
+  if (why)
+    free(uri);
+  else
+    c->npictures++;
+  return why;
+}
+
+/* Reads a picture for the next message. Returns false if it failed; the reason was printed. */
+static bool picture_put(Chat *c, const char *path) {
+  size_t n = 0;
+  if (!picture_fits(c)) return false;
+  char *bytes = cli_read_file(path, &n);
+  if (!bytes) return cli_refuse(0, "chat", "%s: %s", path, strerror(errno));
+  const char *why = picture_take(c, llm_sight_uri_of(bytes, n), c->n);
+  free(bytes);
+  return !why || cli_refuse(0, "chat", "%s: %s", path, why);
 }
 
 /* Begins anew, with this text (if not empty) as the system's message, which is the first. */
@@ -232,7 +255,20 @@ static bool turn(Chat *c, const char *line) {
   return message_put(c, "assistant", c->reply_n ? c->reply : "");
 }
 
-/* ---- files of conversations: {"messages": [{"role": .., "content": ..}, ..]} */
+/* ---- files of conversations: {"messages": [{"role": .., "content": ..}, ..]}. As in OpenAI's API, the content
+ * of a message with pictures is a list of them and of the text. */
+/* Writes the pictures of message i and the beginning of the text after them. */
+static void save_pictures(FILE *f, const Chat *c, size_t i) {
+  fputs("[", f);
+  for (size_t k = 0; k < c->npictures; k++) {
+    if (c->picture[k].message != i) continue;
+    fputs("{\"type\": \"image_url\", \"image_url\": {\"url\": ", f);
+    cli_json_text(f, c->picture[k].uri);
+    fputs("}},\n    ", f);
+  }
+  fputs("{\"type\": \"text\", \"text\": ", f);
+}
+
 static void save(const Chat *c, const char *path) {
   FILE *f = fopen(path, "w");
   if (f) {
@@ -241,8 +277,10 @@ static void save(const Chat *c, const char *path) {
       fputs(i ? ",\n  {\"role\": " : "\n  {\"role\": ", f);
       cli_json_text(f, c->message[i].role);
       fputs(", \"content\": ", f);
+      bool shows = pictures_of(c, i) > 0;
+      if (shows) save_pictures(f, c, i);
       cli_json_text(f, c->message[i].content);
-      fputs("}", f);
+      fputs(shows ? "}]}" : "}", f);
     }
     fputs("\n]}\n", f);
   }
@@ -255,20 +293,61 @@ static void save(const Chat *c, const char *path) {
 }
 
 #ifdef TG_HAVE_JANSSON
+/* Adds a part of a message's content: a text or a picture. Returns NULL, or the reason why not. */
+static const char *part_load(Chat *c, const json_t *part, FILE *text) {
+  const json_t *said = json_object_get(part, "text"), *url = json_object_get(part, "image_url");
+  if (json_is_object(url)) url = json_object_get(url, "url");
+  if (json_is_string(said)) return fputs(json_string_value(said), text) < 0 ? "out of memory" : NULL;
+  if (!json_is_string(url)) return "a content has a part that is neither a text nor a picture";
+  if (!c->s.sight.vision)
+    return "it has pictures, which want --mmproj FILE, the gguf file of what reads them";
+  if (c->npictures == LLM_PICTURES) return "it has more pictures than a prompt can show";
+  return picture_take(c, strdup(json_string_value(url)), c->n);
+}
+
+/* Adds a message. Returns NULL, or the reason why not. */
+static const char *message_load(Chat *c, const json_t *m) {
+  const json_t *role = json_object_get(m, "role"), *content = json_object_get(m, "content"), *part;
+  const char *why = NULL;
+  char *text = NULL;
+  size_t i, n;
+  if (!json_is_string(role) || (!json_is_string(content) && !json_is_array(content)))
+    return "no list of messages, each with a role and a content";
+  if (json_is_string(content))
+    return message_put(c, json_string_value(role), json_string_value(content)) ? NULL : "out of memory";
+  FILE *f = open_memstream(&text, &n);
+  json_array_foreach(content, i, part) {
+    if (f && !why) why = part_load(c, part, f);
+  }
+  if (!f || fclose(f) || (!why && !message_put(c, json_string_value(role), text))) why = "out of memory";
+  free(text);
+  return why;
+}
+
+/* Replaces the conversation by that of a file. If this fails, it is as before. */
 static void load(Chat *c, const char *path) {
   json_error_t e;
   json_t *all = json_load_file(path, 0, &e), *list = json_object_get(all, "messages"), *m;
+  const char *why = !all ? e.text : !json_is_array(list) ? "no list of messages" : NULL;
   size_t i;
-  bool ok = json_is_array(list);
-  json_array_foreach(list, i, m) ok =
-      ok && json_is_string(json_object_get(m, "role")) && json_is_string(json_object_get(m, "content"));
-  if (ok) {
-    messages_clear(c);
-    json_array_foreach(list, i, m) message_put(c, json_string_value(json_object_get(m, "role")),
-                                               json_string_value(json_object_get(m, "content")));
-    fprintf(stderr, "%zu messages of %s\n", c->n, path);
+  Chat before = *c;
+  c->message = NULL;
+  c->n = c->cap = c->npictures = 0;
+  json_array_foreach(list, i, m) {
+    if (!why) why = message_load(c, m);
+  }
+  Chat *other = why ? c : &before;
+  messages_clear(other);
+  free(other->message);
+  if (why) {
+    c->message = before.message;
+    c->n = before.n;
+    c->cap = before.cap;
+    c->npictures = before.npictures;
+    memcpy(c->picture, before.picture, sizeof c->picture);
+    fprintf(stderr, "%s: %s\n", path, why);
   } else
-    fprintf(stderr, "%s: %s\n", path, all ? "no list of messages" : e.text);
+    fprintf(stderr, "%zu messages of %s\n", c->n, path);
   json_decref(all);
 }
 #else
@@ -312,11 +391,16 @@ static void do_save(Chat *c, const char *rest) { save(c, rest); }
 
 static void do_load(Chat *c, const char *rest) { load(c, rest); }
 
+static void picture_say(const Chat *c, const char *path, const Picture *p) {
+  long long views = llm_sight_views(&c->s, p), each = tg_vision_tokens(c->s.sight.vision);
+  fprintf(stderr, "%s: %d x %d pixels, ", path, p->width, p->height);
+  if (views > 1) fprintf(stderr, "%lld tiles and the whole picture, ", views - 1);
+  fprintf(stderr, "%lld tokens\n", views * each);
+}
+
 static void do_picture(Chat *c, const char *rest) {
   const ChatPicture *p = &c->picture[c->npictures];
-  if (picture_put(c, rest))
-    fprintf(stderr, "%s: %d x %d pixels, %lld tokens\n", rest, p->picture.width, p->picture.height,
-            (long long)tg_vision_tokens(c->s.sight.vision));
+  if (picture_put(c, rest)) picture_say(c, rest, &p->picture);
 }
 
 static void do_seed(Chat *c, const char *rest) {
@@ -518,7 +602,7 @@ static const ChatOptions defaults = {.llm = LLM_USUAL};
 static const CliOption options[] = {
     CLI_TEXT_OF(ChatOptions, system, "system", "TEXT", "what the system says first"),
     CLI_FLAG_OF(ChatOptions, plain, "plain", "without the file's template: the text goes on"),
-    LLM_PICTURE_OF(ChatOptions, llm), LLM_OPTIONS_OF(ChatOptions, llm)};
+    LLM_PICTURE_OF(ChatOptions, llm), LLM_MMPROJ_OF(ChatOptions, llm), LLM_OPTIONS_OF(ChatOptions, llm)};
 
 const CliCommand command_chat = {
     .name = "chat",

@@ -29,6 +29,7 @@ enum { CLI_MANY = 32 };
 typedef struct CliTexts {
   int n;
   const char *at[CLI_MANY];
+  int after[CLI_MANY]; /* how many arguments stand before each */
 } CliTexts;
 
 /* arguments: as help shows them, "mnist|cifar [FOLDER]"; least .. most of them (most -1: any number). run

@@ -67,6 +67,8 @@ static TgSampler *sampler_of(LlmSession *s) {
 int llm_choices_refuse(const LlmChoices *o) {
   if (o->picture.n && !o->mmproj)
     return cli_refuse(CLI_USAGE, cli_running(), "--picture wants --mmproj, the file of what reads pictures");
+  if (o->tiles >= 0 && !o->mmproj)
+    return cli_refuse(CLI_USAGE, cli_running(), "--tiles wants --mmproj, the file of what reads pictures");
   if (o->picture.n > LLM_PICTURES)
     return cli_refuse(CLI_USAGE, cli_running(), "%d pictures, of at most %d", o->picture.n, LLM_PICTURES);
   if (!o->grammar || !o->schema) return CLI_OK;

@@ -9,6 +9,7 @@
 typedef struct LlmChoices {
   /* guesses: tokens that the draft guesses at once */
   int64_t context, tokens, top_k, seed, threads, activations, guesses;
+  int64_t tiles; /* of a picture, at most; 0: none; -1: as many as the model's own processor makes */
   double temperature, top_p, min_p, repeat;
   /* draft: "lookup", or the path of a model */
   const char *device, *cache, *grammar, *schema, *pooling, *mmproj, *draft;
@@ -18,7 +19,10 @@ typedef struct LlmChoices {
 
 /* The defaults. */
 #define LLM_USUAL                                                                                            \
-  { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1, .guesses = 7 }
+  {                                                                                                          \
+    .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .seed = 1, .guesses = 7,     \
+    .tiles = -1                                                                                              \
+  }
 
 /* Rows of the largest step if tokens are guessed: one token and the guesses. It is the default of tg serve,
  * so that both give the same texts. */
@@ -39,7 +43,8 @@ typedef struct LlmSight {
   char mark[40], guard[40];
 } LlmSight;
 
-/* A picture of a prompt, and the place of its first token among the prompt's ids. */
+/* A picture of a prompt, and the place of its first token among the prompt's ids. The tokens of its other
+ * views follow, with text between them. */
 typedef struct LlmShown {
   const Picture *picture;
   int64_t at;
@@ -157,6 +162,8 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
 #define LLM_PICTURE_OF(T, field)                                                                             \
   CLI_TEXTS_OF(T, field.picture, "picture", "FILE",                                                          \
                "PNG, JPEG or PPM that the model is shown; wants --mmproj")
+#define LLM_MMPROJ_OF(T, field)                                                                              \
+  CLI_TEXT_OF(T, field.mmproj, "mmproj", "FILE", "the gguf file of what reads pictures for the model")
 #define LLM_CACHE_OF(T, field)                                                                               \
   CLI_TEXT_OF(T, field, "cache", "f32|f16|bf16|q8_0", "what a model keeps keys and values as (f32)")
 #define LLM_ACTIVATIONS_OF(T, field)                                                                         \
@@ -181,7 +188,8 @@ int llm_complete(const char *path, const char *prompt, const LlmChoices *o);
       CLI_TEXTS_OF(T, field.stop, "stop", "TEXT", "ends a reply, and is not shown; may be given often"),     \
       CLI_TEXT_OF(T, field.grammar, "grammar", "FILE", "replies are what this grammar (GBNF) has"),          \
       CLI_TEXT_OF(T, field.schema, "schema", "FILE", "replies are JSON of this schema"),                     \
-      CLI_TEXT_OF(T, field.mmproj, "mmproj", "FILE", "the gguf file of what reads pictures for the model"),  \
+      CLI_WHOLE_OF(T, field.tiles, "tiles", 0, 256,                                                          \
+                   "shown beside a picture, at most; 0: none (as the model's processor has it)"),            \
       LLM_DRAFT_OF(T, field), LLM_LORA_OF(T, field), LLM_CACHE_OF(T, field.cache),                           \
       LLM_ACTIVATIONS_OF(T, field.activations),                                                              \
       CLI_TEXT_OF(T, field.device, "device", "NAME", "instead of $TG_DEV"),                                  \

@@ -80,7 +80,7 @@ static void bounds_put(char *to, size_t cap, const CliOption *o) {
              o->lo, o->hi);
 }
 
-static bool option_set(const CliOption *o, char *options, const char *value) {
+static bool option_set(const CliOption *o, char *options, const char *value, int after) {
   char *at = options + o->offset;
   if (o->kind == CLI_WHOLE) return cli_whole(value, (int64_t)o->lo, (int64_t)o->hi, (int64_t *)at);
   if (o->kind == CLI_REAL) return real(value, o->lo, o->hi, (double *)at);
@@ -91,12 +91,14 @@ static bool option_set(const CliOption *o, char *options, const char *value) {
   }
   CliTexts *t = (CliTexts *)at;
   if (t->n == CLI_MANY) return false;
+  t->after[t->n] = after;
   t->at[t->n++] = value;
   return true;
 }
 
-/* Reads --name value or --name=value. Returns how many words it used; 0: refused. */
-static int option_read(const CliCommand *c, char *options, int argc, char **argv) {
+/* Reads --name value or --name=value. after: how many arguments stand before it. Returns how many words it
+ * used; 0: refused. */
+static int option_read(const CliCommand *c, char *options, int argc, char **argv, int after) {
   const char *word = argv[0] + 2;
   size_t n = strcspn(word, "=");
   const CliOption *o = NULL;
@@ -119,7 +121,7 @@ static int option_read(const CliCommand *c, char *options, int argc, char **argv
   char bounds[160];
   bounds_put(bounds, sizeof bounds, o);
   if (!value) return cli_refuse(0, c->name, "--%s needs a value", o->name);
-  if (!option_set(o, options, value))
+  if (!option_set(o, options, value, after))
     return cli_refuse(0, c->name, "--%s: '%s' is not %s", o->name, value, bounds);
   return word[n] ? 1 : 2;
 }
@@ -158,7 +160,7 @@ int cli_run(const CliCommand *c, int argc, char **argv) {
       plain = true;
       i++;
     } else if (dashed && word[1] == '-') {
-      int took = option_read(c, options, argc - i, argv + i);
+      int took = option_read(c, options, argc - i, argv + i, n);
       if (!took) rc = CLI_USAGE;
       i += took;
     } else if (dashed) {

@@ -1,6 +1,6 @@
 /* picture.c: reads PNG by libpng and JPEG by libjpeg, if these were found when this was built, and always
- * PPM. In: a file, or its bytes. Out: 8-bit RGB; transparency is dropped, and grey becomes three channels.
- * PNG and PPM can be written, too. */
+ * PPM. In: a file, or its bytes. Out: 8-bit RGB; transparency is dropped, grey becomes three channels, and
+ * the picture is upright, however the camera was held (exif.c). PNG and PPM can be written, too. */
 #include "picture.h"
 #include "cli.h"
 #include <ctype.h>
@@ -40,7 +40,27 @@ static bool room(Bytes b, Picture *p, long width, long height) {
   return p->rgb != NULL;
 }
 
+#if defined TG_HAVE_PNG || defined TG_HAVE_JPEG
+static bool turned(Picture *p, int orientation) {
+  const char *wrong = picture_turn(p, orientation);
+  if (wrong) snprintf(why, sizeof why, "%s", wrong);
+  return !wrong;
+}
+#endif
+
 #ifdef TG_HAVE_PNG
+/* The orientation of the Exif block of a PNG, which is a chunk: a length, a name, the bytes, a checksum. */
+static int png_orientation(Bytes b) {
+  for (size_t at = 8; b.n - at >= 12;) {
+    const uint8_t *c = b.at + at;
+    size_t n = (size_t)c[0] << 24 | (size_t)c[1] << 16 | (size_t)c[2] << 8 | c[3];
+    if (n > b.n - at - 12) break;
+    if (!memcmp(c + 4, "eXIf", 4)) return picture_orientation(c + 8, n);
+    at += n + 12;
+  }
+  return 1;
+}
+
 static bool png_decode(Bytes b, Picture *p) {
   png_image image = {.version = PNG_IMAGE_VERSION};
   if (!png_image_begin_read_from_memory(&image, b.at, b.n)) {
@@ -54,7 +74,7 @@ static bool png_decode(Bytes b, Picture *p) {
     ok = false;
   }
   png_image_free(&image);
-  return ok;
+  return ok && turned(p, png_orientation(b));
 }
 #endif
 
@@ -76,6 +96,15 @@ static void jpeg_warned(j_common_ptr c, int level) {
   if (level < 0 && c->err->msg_code == JWRN_JPEG_EOF) jpeg_failed(c);
 }
 
+/* The orientation of the first Exif block of a JPEG, which is a marker. */
+static int jpeg_orientation(const struct jpeg_decompress_struct *c) {
+  static const char begin[] = {'E', 'x', 'i', 'f', 0, 0};
+  for (jpeg_saved_marker_ptr m = c->marker_list; m; m = m->next)
+    if (m->data_length > sizeof begin && !memcmp(m->data, begin, sizeof begin))
+      return picture_orientation(m->data + sizeof begin, m->data_length - sizeof begin);
+  return 1;
+}
+
 static bool jpeg_decode(Bytes b, Picture *p) {
   struct jpeg_decompress_struct c;
   JpegError e;
@@ -88,7 +117,9 @@ static bool jpeg_decode(Bytes b, Picture *p) {
   }
   jpeg_create_decompress(&c);
   jpeg_mem_src(&c, (unsigned char *)(uintptr_t)b.at, (unsigned long)b.n);
+  jpeg_save_markers(&c, JPEG_APP0 + 1, 0xffff);
   jpeg_read_header(&c, TRUE);
+  int orientation = jpeg_orientation(&c);
   c.out_color_space = JCS_RGB;
   /* Checked before libjpeg allocates memory of its own. */
   bool ok = room(b, p, (long)c.image_width, (long)c.image_height);
@@ -99,7 +130,7 @@ static bool jpeg_decode(Bytes b, Picture *p) {
   }
   if (ok) jpeg_finish_decompress(&c);
   jpeg_destroy_decompress(&c);
-  return ok;
+  return ok && turned(p, orientation);
 }
 #endif
 

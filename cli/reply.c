@@ -134,20 +134,33 @@ int32_t *llm_prompt_ids(LlmSession *s, const char *prompt, size_t n, bool specia
   return ids;
 }
 
-/* Returns the picture whose tokens begin at `at`, or, if `inside`, the one that has a token there; NULL:
- * none. */
-static const LlmShown *shown_at(const LlmReply *r, int64_t at, bool inside) {
+/* A view of a picture whose first token is at `at`. picture NULL: there is none. */
+typedef struct View {
+  const Picture *picture;
+  int64_t view, at;
+} View;
+
+/* Returns the view whose tokens begin at `at`, or, if `inside`, the one that has a token there. All tokens of
+ * views have ids below 0, and no others have; so the next view begins at the next such id. */
+static View view_at(const LlmReply *r, int64_t at, bool inside) {
   int64_t n = tg_vision_tokens(r->s->sight.vision);
+  if (!r->ask.nshown || at >= r->count || r->ids[at] >= 0) return (View){NULL, 0, 0};
   for (size_t i = 0; i < r->ask.nshown; i++) {
     const LlmShown *p = &r->ask.shown[i];
-    if (p->at == at || (inside && at > p->at && at < p->at + n)) return p;
+    int64_t views = llm_sight_views(r->s, p->picture), begin = p->at;
+    for (int64_t k = 0; k < views && begin <= at; k++) {
+      if (begin == at || (inside && at < begin + n)) return (View){p->picture, k, begin};
+      begin += n;
+      while (begin < r->count && r->ids[begin] >= 0)
+        begin++;
+    }
   }
-  return NULL;
+  return (View){NULL, 0, 0};
 }
 
 /* Keeps the part of the cache that agrees with the prompt, except for the last token, whose logits are
- * needed. If bits matter (exact), it keeps only what any prompt with this beginning would compute. A picture
- * is kept as a whole or not at all. */
+ * needed. If bits matter (exact), it keeps only what any prompt with this beginning would compute. A view of
+ * a picture is kept as a whole or not at all. */
 static bool prefix_kept(LlmReply *r) {
   int64_t n, same = 0;
   const int32_t *cached = tg_llm_ids(r->s->m, &n);
@@ -155,8 +168,8 @@ static bool prefix_kept(LlmReply *r) {
     same++;
   if (r->s->exact && same > tg_llm_settled(r->s->m)) same = tg_llm_settled(r->s->m);
   if (r->s->exact) same -= same % tg_llm_about(r->s->m).block;
-  const LlmShown *cut = shown_at(r, same, true);
-  if (cut) same = cut->at;
+  View cut = view_at(r, same, true);
+  if (cut.picture) same = cut.at;
   r->at = r->s->rates.kept = same;
   r->s->rates.prompt = r->count - same;
   return !tg_llm_rewind(r->s->m, same);
@@ -253,17 +266,17 @@ static LlmEnd goes_on(LlmReply *r, bool ok) {
   return r->end;
 }
 
-/* Computes a picture, or up to a block of tokens before the next picture. *n: how many tokens. */
+/* Computes a view of a picture, or up to a block of tokens before the next view. *n: how many tokens. */
 static bool next_read(LlmReply *r, int64_t *n) {
   LlmSession *s = r->s;
   int64_t block = tg_llm_about(s->m).block;
-  const LlmShown *p = shown_at(r, r->at, false);
-  *n = p ? tg_vision_tokens(s->sight.vision) : 0;
-  if (p)
-    return !tg_llm_eval_picture(s->m, s->sight.vision, p->picture->rgb, p->picture->height,
-                                p->picture->width);
+  View p = view_at(r, r->at, false);
+  *n = p.picture ? tg_vision_tokens(s->sight.vision) : 0;
+  if (p.picture)
+    return !tg_llm_eval_picture(s->m, s->sight.vision, p.picture->rgb, p.picture->height, p.picture->width,
+                                p.view);
   int64_t most = r->count - r->at < block ? r->count - r->at : block;
-  while (*n < most && !shown_at(r, r->at + *n, false))
+  while (*n < most && !view_at(r, r->at + *n, false).picture)
     ++*n;
   return !tg_llm_eval(s->m, r->ids + r->at, *n);
 }

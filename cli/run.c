@@ -449,6 +449,7 @@ static const char *option_for_others(const RunOptions *o) {
                {"--schema", c->schema, true},
                {"--lora", c->lora.n > 0, true},
                {"--mmproj", c->mmproj, true},
+               {"--tiles", c->tiles != usual.tiles, true},
                {"--picture", c->picture.n > 0, true},
                {"--draft", c->draft, true},
                {"--draft-tokens", c->guesses != usual.guesses, true},
@@ -528,6 +529,7 @@ static const CliOption options[] = {
                  "iterations that the loops of a model may have together (100000)"),
     CLI_TEXT_OF(RunOptions, prompt, "prompt", "TEXT", "of a gguf file: say what follows it"),
     LLM_PICTURE_OF(RunOptions, llm),
+    LLM_MMPROJ_OF(RunOptions, llm),
     LLM_OPTIONS_OF(RunOptions, llm),
     CLI_FLAG_OF(RunOptions, json, "json", "an object per output and class, one a line")};
 

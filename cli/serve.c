@@ -42,6 +42,7 @@ typedef struct Slot {
 
 struct Model {
   LlmSession s;
+  LlmChoices o; /* the server's, with what reads pictures for this model */
   TgTemplate *template_;
   char name[128];
   Slot *slot;
@@ -581,13 +582,35 @@ static void name_of(Model *m, const char *path) {
   snprintf(m->name, sizeof m->name, "%.*s", (int)n, base);
 }
 
-static bool model_open(Serving *v, const char *path) {
+/* What reads pictures for model i: the --mmproj after its file. If there is one model, it may stand anywhere. */
+static const char *mmproj_of(const ServeOptions *o, int models, int i) {
+  for (int k = 0; k < o->mmproj.n; k++)
+    if (models == 1 || o->mmproj.after[k] == i + 1) return o->mmproj.at[k];
+  return NULL;
+}
+
+/* Returns CLI_USAGE, with the reason printed, if a --mmproj belongs to no model, or two belong to one. */
+static int mmproj_refuse(const ServeOptions *o, int models) {
+  const CliTexts *t = &o->mmproj;
+  for (int k = 0; k < t->n; k++) {
+    if (models > 1 && !t->after[k])
+      return cli_refuse(CLI_USAGE, "serve",
+                        "--mmproj %s stands before all models: it belongs after its model's file", t->at[k]);
+    if (k && (models == 1 || t->after[k] == t->after[k - 1]))
+      return cli_refuse(CLI_USAGE, "serve", "--mmproj %s and %s are of one model", t->at[k - 1], t->at[k]);
+  }
+  return CLI_OK;
+}
+
+static bool model_open(Serving *v, const char *path, const char *mmproj) {
   Model *m = &v->model[v->n];
+  m->o = v->o->llm;
+  m->o.mmproj = mmproj;
   double begin = cli_now();
   int64_t batch = !v->o->batch       ? -1
                   : v->o->batch == 1 ? 0
                                      : v->o->batch; /* 1: no program that computes several replies' tokens */
-  if (!llm_session_open(&m->s, path, &v->o->llm, v->o->slots, batch)) return false;
+  if (!llm_session_open(&m->s, path, &m->o, v->o->slots, batch)) return false;
   m->s.exact = !v->o->reuse;
   v->n++;
   name_of(m, path);
@@ -635,14 +658,15 @@ static int run_serve(const void *options, char **argument, int n) {
     return cli_refuse(CLI_USAGE, "serve", "--host %s lets other machines ask: it wants --key TEXT", o->host);
   if (o->llm.draft && o->batch == 1)
     return cli_refuse(CLI_USAGE, "serve", "--draft wants steps of several tokens, and --batch is 1");
-  int wrong = llm_choices_refuse(&o->llm);
+  LlmChoices choices = o->llm;
+  choices.mmproj = o->mmproj.n ? o->mmproj.at[0] : NULL;
+  int wrong = llm_choices_refuse(&choices);
+  if (!wrong) wrong = mmproj_refuse(o, n);
   if (wrong) return wrong;
-  if (n > 1 && o->llm.mmproj)
-    return cli_refuse(CLI_USAGE, "serve", "--mmproj is of one model, and there are %d", n);
   v.http.names = json_array();
   bool ok = v.http.names != NULL;
   for (int i = 0; ok && i < n; i++)
-    ok = model_open(&v, argument[i]);
+    ok = model_open(&v, argument[i], mmproj_of(o, n, i));
   int port = 0;
   json_object_seed(0);
   signal(SIGPIPE, SIG_IGN);
@@ -675,6 +699,8 @@ static const CliOption options[] = {
     CLI_FLAG_OF(ServeOptions, reuse, "reuse",
                 "take all that the cache has of a prompt: sooner, but texts may differ in rare cases"),
     CLI_WHOLE_OF(ServeOptions, queue, "queue", 1, 100000, "requests that may wait (64)"),
+    CLI_TEXTS_OF(ServeOptions, mmproj, "mmproj", "FILE",
+                 "the gguf file of what reads pictures for the model whose file stands before it"),
     LLM_POOLING_OF(ServeOptions, llm.pooling),
     LLM_OPTIONS_OF(ServeOptions, llm)};
 

@@ -11,6 +11,7 @@ typedef struct ServeOptions {
   LlmChoices llm; /* defaults for what a request leaves out */
   const char *host, *key;
   int64_t port, slots, queue, batch; /* batch: 0: chosen to suit the model */
+  CliTexts mmproj;                   /* each belongs to the model whose file stands before it */
   bool reuse;
 } ServeOptions;
 

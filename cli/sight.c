@@ -23,7 +23,8 @@ static void words_draw(LlmSight *w) {
 bool llm_sight_open(LlmSession *s) {
   words_draw(&s->sight);
   if (!s->o->mmproj) return true;
-  s->sight.vision = tg_vision_open(s->m, s->o->mmproj);
+  int64_t tiles = s->o->tiles;
+  s->sight.vision = tg_vision_open(s->m, s->o->mmproj, .tiles = !tiles ? -1 : tiles < 0 ? 0 : tiles);
   return s->sight.vision != NULL;
 }
 
@@ -126,14 +127,41 @@ static void put_text(Ids *ids, const char *text, size_t n, bool special) {
   ids->n += count;
 }
 
+/* The text before this view of a picture; after the last view, the text that ends it. */
+static const char *text_of(Ids *ids, const Picture *p, int64_t view) {
+  const char *text = ids->ok ? tg_vision_text(ids->s->sight.vision, p->height, p->width, view) : NULL;
+  if (!text) ids->ok = false;
+  return text ? text : "";
+}
+
+int64_t llm_sight_views(const LlmSession *s, const Picture *p) {
+  return tg_vision_views(s->sight.vision, p->height, p->width);
+}
+
+/* Appends the ids of a picture's views, and those of the texts between them. */
 static void put_picture(Ids *ids, LlmShown *shown) {
   TgVision *v = ids->s->sight.vision;
-  int64_t count = tg_vision_tokens(v);
   const Picture *p = shown->picture;
+  int64_t views = llm_sight_views(ids->s, p), each = tg_vision_tokens(v), count = views * each;
+  int64_t context = tg_llm_about(ids->s->m).context;
   shown->at = ids->n;
-  if (!room(ids, count)) return;
-  ids->ok = !tg_vision_ids(v, p->rgb, p->height, p->width, ids->at + ids->n);
-  ids->n += count;
+  if (ids->ok && count > context) {
+    char why[160];
+    snprintf(why, sizeof why, "a picture of %lld x %lld tokens is more than the context of %lld",
+             (long long)views, (long long)each, (long long)context);
+    ids->ok = !tg_set_error(ids->s->ctx, TG_ERR_LIMIT, why);
+  }
+  int32_t *all = ids->ok ? malloc((size_t)(count + 1) * sizeof *all) : NULL;
+  if (ids->ok && !all) ids->ok = !tg_set_error(ids->s->ctx, TG_ERR_NOMEM, "out of memory");
+  if (ids->ok) ids->ok = views && !tg_vision_ids(v, p->rgb, p->height, p->width, all, count);
+  for (int64_t i = 0; ids->ok && i < views; i++) {
+    const char *text = i ? text_of(ids, p, i) : "";
+    put_text(ids, text, strlen(text), true);
+    if (!room(ids, each)) break;
+    memcpy(ids->at + ids->n, all + i * each, (size_t)each * sizeof *all);
+    ids->n += each;
+  }
+  free(all);
 }
 
 /* Appends the text between two pictures, with `before` and `after`, whose control tokens always count. If
@@ -172,16 +200,18 @@ int32_t *llm_sight_ids(LlmSession *s, const char *prompt, size_t n, bool special
                        size_t nshown, int64_t *count) {
   Ids ids = {.s = s, .ok = true};
   const char *mark = s->sight.mark, *end = prompt + n;
-  TgVisionAbout a = tg_vision_about(s->sight.vision);
+  char after[200] = ""; /* the text that ends the picture before */
   size_t i = 0;
   for (const char *at; (at = find(prompt, (size_t)(end - prompt), mark)); i++) {
     if (i < nshown) {
-      put_between(&ids, i ? a.end : "", prompt, (size_t)(at - prompt), a.begin, special, !i);
+      const Picture *p = shown[i].picture;
+      put_between(&ids, after, prompt, (size_t)(at - prompt), text_of(&ids, p, 0), special, !i);
       put_picture(&ids, &shown[i]);
+      snprintf(after, sizeof after, "%s", text_of(&ids, p, llm_sight_views(s, p)));
     }
     prompt = at + strlen(mark);
   }
-  put_between(&ids, i ? a.end : "", prompt, (size_t)(end - prompt), "", special, !i);
+  put_between(&ids, after, prompt, (size_t)(end - prompt), "", special, !i);
   if (ids.ok && i != nshown) {
     char why[120];
     snprintf(why, sizeof why, "the prompt has a place for %zu pictures, and there are %zu", i, nshown);
@@ -237,4 +267,23 @@ const char *llm_sight_uri(const char *uri, size_t n, int64_t pixels, Picture *p)
                         : "the picture's URI is no base64";
   free(bytes);
   return why;
+}
+
+char *llm_sight_uri_of(const void *file, size_t n) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const uint8_t *at = file;
+  const char *kind = n > 1 && at[0] == 0x89 ? "png" : n > 1 && at[0] == 0xff ? "jpeg" : "x-portable-pixmap";
+  char *all = malloc(64 + (n + 2) / 3 * 4), *to = all;
+  if (!all) return NULL;
+  to += sprintf(to, "data:image/%s;base64,", kind);
+  for (size_t i = 0; i < n; i += 3) {
+    size_t have = n - i < 3 ? n - i : 3;
+    uint32_t w = (uint32_t)at[i] << 16;
+    if (have > 1) w |= (uint32_t)at[i + 1] << 8;
+    if (have > 2) w |= at[i + 2];
+    for (size_t k = 0; k < 4; k++)
+      *to++ = k <= have ? digits[w >> (18 - 6 * k) & 63] : '=';
+  }
+  *to = 0;
+  return all;
 }

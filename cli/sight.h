@@ -19,6 +19,7 @@ bool llm_sight_template(LlmSession *s, TgTemplate *t);
 char *llm_sight_text(const LlmSession *s, const char *text, size_t n);
 /* The same for a message of a template that takes no lists: npictures marks are put before the text. */
 char *llm_sight_message(const LlmSession *s, size_t npictures, const char *text, size_t n);
+int64_t llm_sight_views(const LlmSession *s, const Picture *p); /* how many views a picture has */
 /* Returns the ids of a prompt of n bytes, in which a mark represents each picture, to be freed. Sets
  * shown[i].at to the place of picture i. Returns NULL on an error, which is in the context. */
 int32_t *llm_sight_ids(LlmSession *s, const char *prompt, size_t n, bool special, LlmShown *shown,
@@ -26,4 +27,6 @@ int32_t *llm_sight_ids(LlmSession *s, const char *prompt, size_t n, bool special
 /* Decodes a "data:image/..;base64,.." URI. pixels: the largest number of pixels. Returns NULL if all is fine,
  * otherwise the reason. */
 const char *llm_sight_uri(const char *uri, size_t n, int64_t pixels, Picture *p);
+/* Returns a picture's file, n bytes, as such a URI, to be freed; NULL: out of memory. */
+char *llm_sight_uri_of(const void *file, size_t n);
 #endif

@@ -248,11 +248,10 @@ static bool activation_put(HfFolder *f, const char *act) {
   return hf_bad(f, "config.json: vision_config.hidden_act '%.40s' is not known here", act);
 }
 
-/* preprocessor_config.json, or what the model's kind has. */
-static bool colours_put(HfFolder *f, const SightType *type) {
+/* The colours of preprocessor_config.json, or what the model's kind has. */
+static bool colours_put(HfFolder *f, const SightType *type, const json_t *c) {
   static const char *const names[] = {"image_mean", "image_std"};
-  json_t *c = NULL;
-  bool ok = hf_json_read(f, "preprocessor_config.json", false, 0, &c);
+  bool ok = true;
   for (int i = 0; ok && i < 2; i++) {
     json_t *list = json_object_get(c, names[i]);
     float v[3];
@@ -264,6 +263,31 @@ static bool colours_put(HfFolder *f, const SightType *type) {
     snprintf(key, sizeof key, "clip.vision.%s", names[i]);
     ok = ok && hf_kv_tensor(f, key, v, TG_F32, 3);
   }
+  return ok;
+}
+
+/* Idefics 3: tiles are squares of max_image_size, which is the size that the tower reads, and size is the
+ * longest edge of the picture that is cut into them. */
+static bool tiles_put(HfFolder *f, const json_t *c, int64_t image) {
+  const json_t *edge = json_object_get(json_object_get(c, "size"), "longest_edge");
+  const json_t *tile = json_object_get(json_object_get(c, "max_image_size"), "longest_edge");
+  if (!edge || json_is_false(json_object_get(c, "do_image_splitting"))) return true;
+  if (!json_is_integer(edge))
+    return hf_bad(f, "preprocessor_config.json: size.longest_edge is no whole number%s", "");
+  char both[80];
+  snprintf(both, sizeof both, "%lld, where the tower reads %lld", (long long)json_integer_value(tile),
+           (long long)image);
+  if (tile && json_integer_value(tile) != image)
+    return hf_bad(f, "preprocessor_config.json: max_image_size.longest_edge is %s", both);
+  return hf_kv_int(f, "clip.vision.preproc_image_size", json_integer_value(edge));
+}
+
+/* What preprocessor_config.json says; there may be none. */
+static bool processor_put(HfFolder *f, const SightType *type, const json_t *vision) {
+  json_t *c = NULL;
+  bool grid = !strcmp(type->projector, "idefics3");
+  bool ok = hf_json_read(f, "preprocessor_config.json", false, 0, &c) && colours_put(f, type, c) &&
+            (!grid || tiles_put(f, c, json_integer_value(json_object_get(vision, "image_size"))));
   json_decref(c);
   return ok;
 }
@@ -282,7 +306,7 @@ static bool tower_read(HfFolder *f) {
          hf_kv_text(f, "clip.projector_type", type->projector) && numbers_put(f, c) &&
          (mlp ? features_put(f, c) : hf_kv_int(f, "clip.vision.projector.scale_factor", merge_of(f, c))) &&
          activation_put(f, hf_text_of(c, "hidden_act", mlp ? "quick_gelu" : "gelu_pytorch_tanh")) &&
-         colours_put(f, type) && hf_tensors_put(f);
+         processor_put(f, type, c) && hf_tensors_put(f);
 }
 
 TgValue *tg_hf_load_vision(TgContext *ctx, const char *path) { return hf_tree(ctx, path, tower_read); }

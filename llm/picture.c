@@ -78,16 +78,16 @@ static bool axis_resize(TgContext *ctx, PictureFilter f, const uint8_t *in, int6
   return ok;
 }
 
-/* (height, width, 3) -> (side, side, 3): first the width, then the height. */
-static bool resized(TgContext *ctx, PictureFilter f, const uint8_t *rgb, int64_t height, int64_t width,
-                    int64_t side, uint8_t *out) {
-  if (width == side && height == side) {
-    memcpy(out, rgb, (size_t)(side * side * 3));
+/* First the width is resized, then the height. */
+bool picture_resized(TgContext *ctx, PictureFilter f, const uint8_t *rgb, int64_t height, int64_t width,
+                     int64_t to_height, int64_t to_width, uint8_t *out) {
+  if (width == to_width && height == to_height) {
+    memcpy(out, rgb, (size_t)(height * width * 3));
     return true;
   }
-  uint8_t *between = tg_alloc(ctx, (size_t)(height * side * 3));
-  bool ok = between && axis_resize(ctx, f, rgb, height, width, 3, side, between) &&
-            axis_resize(ctx, f, between, 1, height, side * 3, side, out);
+  uint8_t *between = tg_alloc(ctx, (size_t)(height * to_width * 3));
+  bool ok = between && axis_resize(ctx, f, rgb, height, width, 3, to_width, between) &&
+            axis_resize(ctx, f, between, 1, height, to_width * 3, to_height, out);
   tg_free(ctx, between);
   return ok;
 }
@@ -107,10 +107,10 @@ static uint8_t *squared(TgContext *ctx, const uint8_t *rgb, int64_t height, int6
 bool picture_fit(const TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, uint8_t *out) {
   int64_t side = v->k.image;
   if (!v->kind->padded || height == width)
-    return resized(v->ctx, v->kind->filter, rgb, height, width, side, out);
+    return picture_resized(v->ctx, v->kind->filter, rgb, height, width, side, side, out);
   int64_t longest = height > width ? height : width;
   uint8_t *all = squared(v->ctx, rgb, height, width, v->k.mean);
-  bool ok = all && resized(v->ctx, v->kind->filter, all, longest, longest, side, out);
+  bool ok = all && picture_resized(v->ctx, v->kind->filter, all, longest, longest, side, side, out);
   tg_free(v->ctx, all);
   return ok;
 }
@@ -200,16 +200,22 @@ static void blake_end(Blake *s) {
   blake_block(s, true);
 }
 
-void picture_ids(const uint8_t *rgb, int64_t height, int64_t width, int32_t *ids, int64_t n) {
+PictureHash picture_hash(const uint8_t *rgb, int64_t height, int64_t width, int64_t rows, int64_t cols) {
   Blake s = {.n = 0};
+  PictureHash hash;
   memcpy(s.h, blake_begin, sizeof s.h);
   s.h[0] ^= 0x01010000 ^ 32; /* a hash of 32 bytes, without a key */
-  const int64_t size[] = {height, width};
+  const int64_t size[] = {height, width, rows, cols};
   blake_put(&s, size, sizeof size);
   blake_put(&s, rgb, (size_t)(height * width * 3));
   blake_end(&s);
-  for (int64_t i = 0; i < n; i++) { /* 8 ids have all bits of the hash; later ones differ by the index */
-    uint32_t mixed = s.h[i % 8] ^ (uint32_t)(i / 8) * 0x9e3779b1u;
-    ids[i] = -1 - (int32_t)(mixed >> 1);
+  memcpy(hash.h, s.h, sizeof hash.h);
+  return hash;
+}
+
+void picture_ids(const PictureHash *hash, int64_t first, int32_t *ids, int64_t n) {
+  for (int64_t i = first; i < first + n; i++) { /* 8 ids have all bits of the hash; later ones differ by i */
+    uint32_t mixed = hash->h[i % 8] ^ (uint32_t)(i / 8) * 0x9e3779b1u;
+    ids[i - first] = -1 - (int32_t)(mixed >> 1);
   }
 }

@@ -183,45 +183,76 @@ TG_API TgStatus tg_llm_rewind(TgLlm *m, int64_t length);
 
 /* ---- pictures: read by the vision tower of a mmproj gguf file (general.architecture clip) beside a model's
  * own file. Its projector has the type "mlp" (LLaVA 1.5), "gemma3" (Gemma 3) or "idefics3" (SmolVLM, Idefics
- * 3). A picture is RGB bytes (height, width, 3), at most 32768 on a side. It is resized to the size that the
- * tower reads, by the filter that the model was trained with, and becomes tg_vision_tokens vectors, which
- * take the place of tokens in the text. */
+ * 3). A picture is RGB bytes (height, width, 3), at most 32768 on a side. It is shown as one or more views.
+ * A view is a square of the size that the tower reads: the whole picture, resized by the filter that the
+ * model was trained with, or a tile of it. It becomes tg_vision_tokens vectors, which take the place of
+ * tokens in the text. tg_vision_text has the text around them:
+ *
+ *     int64_t n = tg_vision_views(v, height, width);
+ *     for (int64_t i = 0; i <= n; i++) {
+ *       .. the ids of tg_vision_text(v, height, width, i), by tg_tokenize with .special, to tg_llm_eval
+ *       if (i < n) tg_llm_eval_picture(m, v, rgb, height, width, i);
+ *     } */
 typedef struct TgVision TgVision;
 
-/* path: a mmproj gguf file, or a folder in Hugging Face's form, which has both models. A model has at most
- * one vision at a time; it is freed before the model, or with it. Returns NULL on an error. TG_ERR_IO;
- * TG_ERR_VALUE: an architecture or a projector is not supported (the text lists those that are); a key or a
- * tensor is missing or superfluous; the shape of a tensor contradicts the numbers of the file or the width of
- * m (the text names the tensor and both shapes); or m is an encoder; TG_ERR_LIMIT: a picture takes more
- * tokens than the context; TG_ERR_STATE: m already has a vision. */
-TG_API TgVision *tg_vision_open(TgLlm *m, const char *path);
+/* tiles: how many tiles are shown beside the whole picture, at most 256. 0: as the model's own processor does
+ * (with idefics3, as many as fill the picture once its longest edge has the length that the file names in
+ * clip.vision.preproc_image_size; with gemma3, none); -1: none. More than 0: with idefics3 the longest edge
+ * is shortened until there are so few; with gemma3, pan and scan: a picture at least 1.2 times as long as
+ * wide is cut into crops of at least 256 pixels a side. */
+typedef struct TgVisionOptions {
+  size_t size;
+  const char *set;
+  int64_t tiles;
+  int end_;
+} TgVisionOptions;
+
+/* [options] path: a mmproj gguf file, or a folder in Hugging Face's form, which has both models. A model has
+ * at most one vision at a time; it is freed before the model, or with it. Returns NULL on an error.
+ * TG_ERR_IO; TG_ERR_VALUE: an architecture or a projector is not supported (the text lists those that are); a
+ * key or a tensor is missing or superfluous; the shape of a tensor contradicts the numbers of the file or the
+ * width of m (the text names the tensor and both shapes); m is an encoder; or the projector has no tiles;
+ * TG_ERR_LIMIT: a picture takes more tokens than the context; TG_ERR_STATE: m already has a vision. */
+TG_API TgVision *tg_vision_open_opt(TgLlm *m, const char *path, const TgVisionOptions *o);
 TG_API void tg_vision_free(TgVision *v);            /* NULL is fine */
-TG_API int64_t tg_vision_tokens(const TgVision *v); /* tokens that a picture takes */
+TG_API int64_t tg_vision_tokens(const TgVision *v); /* tokens that a view takes */
+/* The number of views of a picture of this size. 0: TG_ERR_VALUE, there is no such picture. */
+TG_API int64_t tg_vision_views(const TgVision *v, int64_t height, int64_t width);
+/* The text with control tokens before this view, or, if view is the number of views, after the last one. It
+ * may be "", and is valid until the next call. NULL: TG_ERR_VALUE, there is no such picture or view. */
+TG_API const char *tg_vision_text(TgVision *v, int64_t height, int64_t width, int64_t view);
 
 /* image: the side of the square that the tower reads, in pixels; width: the numbers of a vector. begin, end:
- * text with control tokens that is put around a picture's tokens, may be "". mark: what chat templates write
+ * text with control tokens around a picture without tiles, may be "". mark: what chat templates write
  * in place of a picture; NULL: there are no more marks. mutual: the tokens of a picture see each other in
- * both directions, as in Gemma 3. */
+ * both directions, as in Gemma 3. tokens: of a view. tiles: of a picture, at most; 0: there are none. */
 typedef struct TgVisionAbout {
   size_t size;
   const char *projector, *begin, *end, *mark[3];
   int64_t tokens, image, width;
   bool mutual;
+  int64_t tiles;
 } TgVisionAbout;
 
 TG_API TgVisionAbout tg_vision_about(const TgVision *v);
-/* tg_vision_pixels writes what the tower reads, (3, image, image); tg_vision_vectors writes the projector's
- * vectors, (tokens, width). TG_ERR_VALUE: there is no picture, or it is too large. */
-TG_API TgStatus tg_vision_pixels(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, float *out);
-TG_API TgStatus tg_vision_vectors(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, float *out);
-/* Writes the ids that stand for a picture's tokens in tg_llm_ids. They are below 0 and come from a hash of
- * all bytes of the picture, so two texts have a beginning in common only if their pictures are the same. */
-TG_API TgStatus tg_vision_ids(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, int32_t *ids);
-/* Computes a picture after the tokens in the cache, without the text that belongs around it (begin, end). The
- * logits are those after its last token. The same picture after the same tokens gives the same bits. Do not
- * rewind to the middle of a picture, because the tokens that are left may have seen those that are gone:
- * rewind to its beginning. Errors: as tg_vision_pixels and tg_llm_eval. */
-TG_API TgStatus tg_llm_eval_picture(TgLlm *m, TgVision *v, const uint8_t *rgb, int64_t height, int64_t width);
+/* Of one view, tg_vision_pixels writes what the tower reads, (3, image, image); tg_vision_vectors writes the
+ * projector's vectors, (tokens, width). TG_ERR_VALUE: there is no picture, it is too large, or there is no
+ * such view. */
+TG_API TgStatus tg_vision_pixels(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, int64_t view,
+                                 float *out);
+TG_API TgStatus tg_vision_vectors(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width,
+                                  int64_t view, float *out);
+/* Writes the ids that stand for the tokens of all views in tg_llm_ids, (views, tokens): n of them. They are
+ * below 0 and come from a hash of all bytes of the picture, so two texts have a beginning in common only if
+ * their pictures are the same. TG_ERR_VALUE: as tg_vision_pixels, or n is another number. */
+TG_API TgStatus tg_vision_ids(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, int32_t *ids,
+                              int64_t n);
+/* Computes a view of a picture after the tokens in the cache, without the text around it (tg_vision_text).
+ * The logits are those after its last token. The same view after the same tokens gives the same bits. Do not
+ * rewind to the middle of a view, because the tokens that are left may have seen those that are gone: rewind
+ * to its beginning. Errors: as tg_vision_pixels and tg_llm_eval. */
+TG_API TgStatus tg_llm_eval_picture(TgLlm *m, TgVision *v, const uint8_t *rgb, int64_t height, int64_t width,
+                                    int64_t view);
 /* ---- guesses: if memory limits the speed, a step of several rows takes little longer than a step of one
  * row. So some tokens are guessed and computed after the next token in the same step (tg_llm_eval_many). The
  * token that is drawn after each row (tg_llm_row_logits) tells whether the guess after it was right. From the
@@ -454,6 +485,7 @@ TG_API const char *tg_template_chat_opt(TgTemplate *t, const TgTokenizer *tokeni
 #define tg_template_chat(...)   TG_OPT5_(tg_template_chat_opt, TgTemplateOptions, __VA_ARGS__, .end_ = 0)
 #define tg_sampler_new(...)     TG_OPT2_(tg_sampler_new_opt, TgSamplerOptions, __VA_ARGS__, .end_ = 0)
 #define tg_llm_open(...)        TG_OPT2_(tg_llm_open_opt, TgLlmOptions, __VA_ARGS__, .end_ = 0)
+#define tg_vision_open(...)     TG_OPT2_(tg_vision_open_opt, TgVisionOptions, __VA_ARGS__, .end_ = 0)
 #define tg_lora_new(...)        TG_OPT1_(tg_lora_new_opt, TgLoraOptions, __VA_ARGS__, .end_ = 0)
 #define tg_draft_lookup(...)    TG_OPT1_(tg_draft_lookup_opt, TgDraftOptions, __VA_ARGS__, .end_ = 0)
 #define tg_draft_model(...)     TG_OPT2_(tg_draft_model_opt, TgDraftOptions, __VA_ARGS__, .end_ = 0)
@@ -484,6 +516,11 @@ inline TgSampler *tg_sampler_new(TgContext *ctx, int64_t vocabulary,
 inline TgLlm *tg_llm_open(TgContext *ctx, const char *path, TgLlmOptions o = TgLlmOptions()) {
   o.size = sizeof o;
   return tg_llm_open_opt(ctx, path, &o);
+}
+
+inline TgVision *tg_vision_open(TgLlm *m, const char *path, TgVisionOptions o = TgVisionOptions()) {
+  o.size = sizeof o;
+  return tg_vision_open_opt(m, path, &o);
 }
 
 inline TgLora *tg_lora_new(TgLlm *m, TgLoraOptions o = TgLoraOptions()) {

@@ -130,24 +130,27 @@ static bool parts_make(TgVision *v) {
   return true;
 }
 
-static bool open_all(TgVision *v, const char *path) {
+static bool open_all(TgVision *v, const char *path, int64_t tiles) {
   if (!llm_generates(v->m, "vision_open")) return false;
   if (v->m->vision) return llm_fail(v->ctx, TG_ERR_STATE, "vision_open: the model has one already");
   struct stat about;
   bool folder = !stat(path, &about) && S_ISDIR(about.st_mode);
   v->gguf = folder ? tg_hf_load_vision(v->ctx, path) : tg_gguf_load_file(v->ctx, path);
-  if (!v->gguf || !vision_read(v) || !parts_make(v)) return false;
+  if (!v->gguf || !vision_read(v) || !vision_tiles_read(v, tiles) || !parts_make(v)) return false;
   v->m->vision = v;
   return llm_given_make(v->m, v->kind->mutual ? v->k.tokens : 0);
 }
 
-TgVision *tg_vision_open(TgLlm *m, const char *path) {
-  TgVision *v = m && path ? tg_alloc(m->ctx, sizeof *v) : NULL;
+TgVision *tg_vision_open_opt(TgLlm *m, const char *path, const TgVisionOptions *given) {
+  TgVisionOptions o;
+  if (!m || !path || tg_options_read(m->ctx, "vision_open", "TgVisionOptions", &o, sizeof o, given))
+    return NULL;
+  TgVision *v = tg_alloc(m->ctx, sizeof *v);
   if (!v) return NULL;
   v->ctx = m->ctx;
   v->m = m;
   bool ok = false;
-  TG_SCOPE(m->ctx) { ok = open_all(v, path); }
+  TG_SCOPE(m->ctx) { ok = open_all(v, path, o.tiles); }
   if (ok) return v;
   tg_vision_free(v);
   return NULL;
@@ -162,10 +165,10 @@ void tg_vision_free(TgVision *v) {
   }
   for (int64_t i = 0; v->part && i < v->nparts; i++)
     tg_jit_free(v->part[i].jit);
-  for (int i = 0; i < VISION_KEPT; i++)
+  for (int i = 0; i < VISION_KEPT_TILES; i++)
     tg_free(ctx, v->kept[i].pixels), tg_free(ctx, v->kept[i].vectors);
   tg_value_free(v->gguf);
-  tg_free(ctx, v->part), tg_free(ctx, v->layer);
+  tg_free(ctx, v->part), tg_free(ctx, v->layer), tg_free(ctx, v->sheet);
   tg_free(ctx, v);
 }
 
@@ -180,6 +183,7 @@ TgVisionAbout tg_vision_about(const TgVision *v) {
   for (int i = 0; i < VISION_MARKS; i++)
     a.mark[i] = v->kind->mark[i];
   a.tokens = v->k.tokens;
+  a.tiles = v->k.tiles;
   a.image = v->k.image;
   a.width = tg_llm_about(v->m).width;
   a.mutual = v->kind->mutual;
@@ -187,25 +191,52 @@ TgVisionAbout tg_vision_about(const TgVision *v) {
 }
 
 /* ---- pictures */
-static bool is_picture(TgVision *v, const char *what, const uint8_t *rgb, int64_t height, int64_t width) {
+static bool is_picture(const TgVision *v, const char *what, const uint8_t *rgb, int64_t height,
+                       int64_t width) {
   bool sized = height >= 1 && width >= 1 && height <= MOST_SIDE && width <= MOST_SIDE;
   if (rgb && sized && height * width <= MOST_PIXELS) return true;
   return llm_fail(v->ctx, TG_ERR_VALUE, "%s: a picture of %lld x %lld pixels", what, (long long)width,
                   (long long)height);
 }
 
-/* The picture resized to the bytes that the tower reads, to be freed; NULL: an error. */
-static uint8_t *fitted(TgVision *v, const char *what, const uint8_t *rgb, int64_t height, int64_t width) {
-  if (!is_picture(v, what, rgb, height, width)) return NULL;
+int64_t tg_vision_views(const TgVision *v, int64_t height, int64_t width) {
+  static const uint8_t none;
+  if (!v || !is_picture(v, "vision_views", &none, height, width)) return 0;
+  return vision_views(vision_grid(v, height, width));
+}
+
+/* A view of a picture, and the hash of the picture. */
+typedef struct Seen {
+  const uint8_t *rgb;
+  int64_t height, width, view, views;
+  PictureHash hash;
+} Seen;
+
+static bool seen_begin(TgVision *v, const char *what, Seen *s, int64_t view) {
+  if (!is_picture(v, what, s->rgb, s->height, s->width)) return false;
+  VisionGrid g = vision_grid(v, s->height, s->width);
+  s->view = view;
+  s->views = vision_views(g);
+  if (view < 0 || view >= s->views)
+    return llm_fail(v->ctx, TG_ERR_VALUE, "%s: view %lld of a picture that has %lld", what, (long long)view,
+                    (long long)s->views);
+  s->hash = picture_hash(s->rgb, s->height, s->width, g.rows, g.cols);
+  return true;
+}
+
+/* The bytes of a view that the tower reads, to be freed; NULL: an error. */
+static uint8_t *fitted(TgVision *v, const Seen *s) {
   uint8_t *fit = tg_alloc(v->ctx, (size_t)(v->k.image * v->k.image * 3));
-  if (fit && picture_fit(v, rgb, height, width, fit)) return fit;
+  if (fit && vision_view(v, s->rgb, s->height, s->width, &s->hash, s->view, fit)) return fit;
   tg_free(v->ctx, fit);
   return NULL;
 }
 
-TgStatus tg_vision_pixels(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, float *out) {
+TgStatus tg_vision_pixels(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, int64_t view,
+                          float *out) {
   if (!v || !out) return v ? tg_set_error(v->ctx, TG_ERR_VALUE, "vision_pixels: no place") : TG_ERR_NOMEM;
-  uint8_t *fit = fitted(v, "vision_pixels", rgb, height, width);
+  Seen s = {.rgb = rgb, .height = height, .width = width};
+  uint8_t *fit = seen_begin(v, "vision_pixels", &s, view) ? fitted(v, &s) : NULL;
   if (!fit) return tg_error(v->ctx);
   picture_normalise(v, fit, out);
   tg_free(v->ctx, fit);
@@ -227,13 +258,13 @@ static bool parts_run(TgVision *v, const float *pixels, float *out) {
   return !tg_read(x, out, tg_nbytes(x));
 }
 
-/* The cache entry of a picture that was seen recently; otherwise the entry that was used longest ago,
- * emptied. */
+/* The cache entry of a view that was seen recently; otherwise the entry that was used longest ago, emptied. */
 static VisionKept *kept_of(TgVision *v, const uint8_t *fit, bool *there) {
   VisionKept *oldest = &v->kept[0];
   size_t n = (size_t)(v->k.image * v->k.image * 3);
+  int kept = v->k.tiles ? VISION_KEPT_TILES : VISION_KEPT;
   *there = true;
-  for (int i = 0; i < VISION_KEPT; i++) {
+  for (int i = 0; i < kept; i++) {
     VisionKept *k = &v->kept[i];
     if (k->pixels && !memcmp(k->pixels, fit, n)) return k;
     if (k->used < oldest->used) oldest = k;
@@ -244,10 +275,9 @@ static VisionKept *kept_of(TgVision *v, const uint8_t *fit, bool *there) {
   return oldest;
 }
 
-/* The vectors of a picture, owned by the vision until the next call; NULL: an error. */
-static const float *vectors_of(TgVision *v, const char *what, const uint8_t *rgb, int64_t height,
-                               int64_t width) {
-  uint8_t *fit = fitted(v, what, rgb, height, width);
+/* The vectors of a view, owned by the vision until the next call; NULL: an error. */
+static const float *vectors_of(TgVision *v, const Seen *s) {
+  uint8_t *fit = fitted(v, s);
   if (!fit) return NULL;
   bool there = false, ok = false;
   VisionKept *k = kept_of(v, fit, &there);
@@ -272,22 +302,32 @@ static const float *vectors_of(TgVision *v, const char *what, const uint8_t *rgb
   return NULL;
 }
 
-TgStatus tg_vision_vectors(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, float *out) {
+TgStatus tg_vision_vectors(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, int64_t view,
+                           float *out) {
   if (!v || !out) return v ? tg_set_error(v->ctx, TG_ERR_VALUE, "vision_vectors: no place") : TG_ERR_NOMEM;
-  const float *all = vectors_of(v, "vision_vectors", rgb, height, width);
+  Seen s = {.rgb = rgb, .height = height, .width = width};
+  const float *all = seen_begin(v, "vision_vectors", &s, view) ? vectors_of(v, &s) : NULL;
   if (!all) return tg_error(v->ctx);
   memcpy(out, all, (size_t)(v->k.tokens * tg_llm_about(v->m).width) * sizeof *out);
   return TG_OK;
 }
 
-TgStatus tg_vision_ids(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, int32_t *ids) {
+TgStatus tg_vision_ids(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, int32_t *ids,
+                       int64_t n) {
   if (!v || !ids) return v ? tg_set_error(v->ctx, TG_ERR_VALUE, "vision_ids: no place") : TG_ERR_NOMEM;
-  if (!is_picture(v, "vision_ids", rgb, height, width)) return tg_error(v->ctx);
-  picture_ids(rgb, height, width, ids, v->k.tokens);
+  Seen s = {.rgb = rgb, .height = height, .width = width};
+  if (!seen_begin(v, "vision_ids", &s, 0)) return tg_error(v->ctx);
+  if (n != s.views * v->k.tokens) {
+    llm_fail(v->ctx, TG_ERR_VALUE, "vision_ids: %lld ids, where %lld views have %lld", (long long)n,
+             (long long)s.views, (long long)(s.views * v->k.tokens));
+    return TG_ERR_VALUE;
+  }
+  picture_ids(&s.hash, 0, ids, n);
   return TG_OK;
 }
 
-TgStatus tg_llm_eval_picture(TgLlm *m, TgVision *v, const uint8_t *rgb, int64_t height, int64_t width) {
+TgStatus tg_llm_eval_picture(TgLlm *m, TgVision *v, const uint8_t *rgb, int64_t height, int64_t width,
+                             int64_t view) {
   const char *what = "llm_eval_picture";
   if (!m) return TG_ERR_NOMEM;
   if (!v || v->m != m) return tg_set_error(m->ctx, TG_ERR_VALUE, "llm_eval_picture: no vision of this model");
@@ -296,9 +336,10 @@ TgStatus tg_llm_eval_picture(TgLlm *m, TgVision *v, const uint8_t *rgb, int64_t 
              (long long)v->k.tokens, (long long)m->now->nids, (long long)m->context);
     return TG_ERR_LIMIT;
   }
-  const float *all = vectors_of(v, what, rgb, height, width);
+  Seen s = {.rgb = rgb, .height = height, .width = width};
+  const float *all = seen_begin(v, what, &s, view) ? vectors_of(v, &s) : NULL;
   int32_t *ids = all ? tg_alloc(m->ctx, (size_t)v->k.tokens * sizeof *ids) : NULL;
-  if (ids) picture_ids(rgb, height, width, ids, v->k.tokens);
+  if (ids) picture_ids(&s.hash, view * v->k.tokens, ids, v->k.tokens);
   bool ok = ids && llm_given_eval(m, all, ids, v->k.tokens, v->kind->mutual);
   tg_free(m->ctx, ids);
   return ok ? TG_OK : tg_error(m->ctx);

@@ -28,7 +28,13 @@ static const VisionKind kinds[] = {{.name = "mlp",
                                     .own = OWN(V_SOFT_NORM) | OWN(V_INPUT),
                                     .begin = "\n\n<start_of_image>",
                                     .end = "<end_of_image>\n\n",
-                                    .mark = {"<start_of_image>", "<image>"}},
+                                    .mark = {"<start_of_image>", "<image>"},
+                                    .tiling = TILES_CROPS,
+                                    .texts = {.whole = "Here is the original image \n\n<start_of_image>",
+                                              .first = "<end_of_image>\n\n and here are some crops to help "
+                                                       "you see better \n\n<start_of_image>",
+                                              .tile = "<end_of_image>\n\n \n\n<start_of_image>",
+                                              .row = ""}},
                                    {.name = "idefics3",
                                     .models = "SmolVLM, Idefics 3",
                                     .projection = PROJECT_SHUFFLED,
@@ -38,7 +44,12 @@ static const VisionKind kinds[] = {{.name = "mlp",
                                     .own = OWN(V_FC),
                                     .begin = "<fake_token_around_image><global-img>",
                                     .end = "<fake_token_around_image>",
-                                    .mark = {"<image>"}}};
+                                    .mark = {"<image>"},
+                                    .tiling = TILES_GRID,
+                                    .texts = {.whole_last = true,
+                                              .whole = "\n<fake_token_around_image><global-img>",
+                                              .tile = "<fake_token_around_image><row_{row}_col_{col}>",
+                                              .row = "\n"}}};
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

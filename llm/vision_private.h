@@ -32,6 +32,23 @@ typedef enum PictureFilter { FILTER_BILINEAR, FILTER_BICUBIC, FILTER_LANCZOS } P
 
 enum { VISION_MARKS = 3, VISION_FEATURES = 8, VISION_LAYERS = 256 };
 
+/* How a large picture is cut into tiles, which are shown beside the whole picture. TILES_GRID: the picture is
+ * resized so that its longest edge has a given length and squares of the tower's size fill it. TILES_CROPS: a
+ * long picture is cut across, into pieces that are about square. */
+typedef enum VisionTiling { TILES_NONE, TILES_GRID, TILES_CROPS } VisionTiling;
+
+enum { VISION_TILES = 256, VISION_EDGE = 4096, VISION_TEXT = 128 };
+
+/* The text before each view of a picture that has tiles. "{row}" and "{col}" stand for the place of the tile,
+ * counted from 1. The text after the last view is the kind's `end`. */
+typedef struct VisionTexts {
+  bool whole_last;   /* the whole picture is the last view; otherwise it is the first one */
+  const char *whole; /* before the whole picture */
+  const char *first; /* before the first tile; NULL: as before any tile */
+  const char *tile;  /* before a tile */
+  const char *row;   /* after the last tile of a row */
+} VisionTexts;
+
 /* A projector_type: a row of the table in vision_file.c. */
 typedef struct VisionKind {
   const char *name, *models;
@@ -44,6 +61,8 @@ typedef struct VisionKind {
   uint64_t own;                   /* a set of bits: which VisionOwn the projector has */
   const char *begin, *end;        /* the text around a picture's tokens */
   const char *mark[VISION_MARKS]; /* what templates write in place of a picture */
+  VisionTiling tiling;
+  VisionTexts texts;
 } VisionKind;
 
 typedef struct VisionNumbers {
@@ -52,8 +71,22 @@ typedef struct VisionNumbers {
   int64_t tokens;                               /* tokens that the language model receives */
   int64_t features[VISION_FEATURES], nfeatures; /* the layers whose outputs are read; none: the last layer */
   double eps;
+  int64_t edge;  /* the longest edge of a picture that is cut into a grid of tiles; 0: there are no tiles */
+  int64_t tiles; /* tiles of a picture, at most; 0: there are none */
   float mean[3], std[3];
 } VisionNumbers;
+
+/* The views of a picture of some size: rows x cols tiles (0 x 0: none) and the whole picture. */
+typedef struct VisionGrid {
+  int64_t rows, cols;
+  int64_t height, width;      /* of the picture that the grid is laid on: 0, the picture as it is */
+  int64_t before_h, before_w; /* the size to which the picture is resized before that */
+} VisionGrid;
+
+/* A hash of 256 bits of all bytes of a picture, its size and its grid. */
+typedef struct PictureHash {
+  uint32_t h[8];
+} PictureHash;
 
 typedef enum VisionActivation { V_QUICK_GELU, V_GELU, V_SILU } VisionActivation;
 
@@ -71,8 +104,8 @@ typedef struct VisionPart {
   TgJit *jit;
 } VisionPart;
 
-/* The cache of the last pictures: their pixels and their vectors. */
-enum { VISION_KEPT = 4 };
+/* The cache of the last views: their pixels and their vectors. A picture with tiles has many views. */
+enum { VISION_KEPT = 4, VISION_KEPT_TILES = 20 };
 
 typedef struct VisionKept {
   uint8_t *pixels; /* NULL: the entry is free */
@@ -92,19 +125,35 @@ struct TgVision {
   VisionLayer *layer;
   VisionPart *part; /* one for the patches, one for each layer, one for the projector */
   int64_t nparts;
-  VisionKept kept[VISION_KEPT];
+  VisionKept kept[VISION_KEPT_TILES];
   int64_t uses;
+  uint8_t *sheet; /* the last picture that was resized to be cut into a grid; NULL: none */
+  PictureHash sheet_of;
+  char text[VISION_TEXT]; /* what tg_vision_text returns */
 };
 
 /* vision_file.c. Reads the numbers and weights of the file into v; false: an error. */
 bool vision_read(TgVision *v);
 
-/* picture.c. Resizes rgb (height, width, 3) to the bytes that the tower reads, (image, image, 3). */
+/* vision_tiles.c. Reads what the file and the caller say of tiles; false: an error. */
+bool vision_tiles_read(TgVision *v, int64_t tiles);
+VisionGrid vision_grid(const TgVision *v, int64_t height, int64_t width);
+int64_t vision_views(VisionGrid g); /* the number of views */
+/* Writes the bytes of a view that the tower reads, (image, image, 3). hash: of this picture. */
+bool vision_view(TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, const PictureHash *hash,
+                 int64_t view, uint8_t *out);
+
+/* picture.c. Resizes rgb (height, width, 3) to (to_height, to_width, 3). */
+bool picture_resized(TgContext *ctx, PictureFilter f, const uint8_t *rgb, int64_t height, int64_t width,
+                     int64_t to_height, int64_t to_width, uint8_t *out);
+/* Resizes rgb (height, width, 3) to the bytes that the tower reads, (image, image, 3). */
 bool picture_fit(const TgVision *v, const uint8_t *rgb, int64_t height, int64_t width, uint8_t *out);
 /* Turns these bytes into f32 (3, image, image), normalised. */
 void picture_normalise(const TgVision *v, const uint8_t *fit, float *out);
-/* picture.c. Writes the ids that stand for a picture's n tokens: below 0, computed from all of its bytes. */
-void picture_ids(const uint8_t *rgb, int64_t height, int64_t width, int32_t *ids, int64_t n);
+PictureHash picture_hash(const uint8_t *rgb, int64_t height, int64_t width, int64_t rows, int64_t cols);
+/* Writes the ids that stand for the tokens first .. first + n - 1 of a picture: below 0, computed from its
+ * hash. */
+void picture_ids(const PictureHash *hash, int64_t first, int32_t *ids, int64_t n);
 
 /* given.c: steps of a language model whose tokens are vectors. */
 /* Makes the programs that a model needs for vectors. mutual: the number of tokens of a step in which all

@@ -24,7 +24,7 @@ SYNONYMS = {name: ours.split() for name, ours in {
     "enable_gqa": "grouped", "repeats": "times", "start_dim": "first", "end_dim": "last", "dim0": "a", "dim1": "b", "neg_slope": "slope",
     "negative_slope": "slope", "num_samples": "k", "input": "x", "other": "b x", "b1": "beta1", "b2": "beta2", "largest": "!smallest",
     "sorted": "!unsorted", "unbiased": "!biased", "ddof": "correction", "include_self": "!exclude_self"}.items()}
-BORROWED = ("tg_optim_at", "tg_llm_tokenizer", "tg_jit_variable")  # pointers that stay another thing's
+BORROWED = ("tg_optim_at", "tg_llm_tokenizer", "tg_jit_variable", "tg_vision_open_opt")  # pointers that stay another thing's, or end with it
 LENT = ("tg_state_get", "tg_state_at", "tg_value_tensor", "tg_onnx_weight", "tg_loader_next", "tg_grad",
         "tg_module_parameters", "tg_llm_parameters")  # tensors that stay the first argument's
 MAY_BE_NONE = LENT + ("tg_jit_memory",)

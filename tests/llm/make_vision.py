@@ -5,6 +5,10 @@ test.pixels (what the model's own image processor makes of it; torchvision's and
 there, and what follows is of Pillow's), test.vectors (what stands in the text), test.before
 and test.after (tokens around it), test.logits: after the picture's last token and after each token of test.after.
 
+NAME-tiles.gguf has what the processors make of larger pictures, which a formula draws (drawn, below): for each case i
+tile.i.size (height, width), tile.i.edge (the longest edge; 0: pan and scan), tile.i.most (tiles, at most), tile.i.texts (before each view, and after the last),
+tile.i.pixels (bytes of all views); and for the last case tile.logits, where each view has the tokens SEAM before it.
+
     python3 tests/llm/make_vision.py tests/goldens/llm/vision       (torch, torchvision, transformers 5, PIL)
 """
 import os
@@ -251,6 +255,64 @@ def squared(rgb):
 
 
 #            make, picture, layers of the file, feature_layer, swapped, scale_factor, activation
+# ---- tiles
+SEAM = [18, 6]
+
+
+def drawn(height, width):
+    """Ramps and edges, from whole numbers alone; test_vision.c draws the same."""
+    y, x, c = np.mgrid[0:height, 0:width, 0:3]
+    return ((x * (3 + c) + y * (5 - c) + 40 * ((x // 5 + y // 7) % 2)) % 256).astype("u1")
+
+
+def bare(kind, **attributes):
+    """A processor without a tokenizer, for its texts alone"""
+    p = object.__new__(kind)
+    p.__dict__.update(attributes)
+    return p
+
+
+def idefics3_views(rgb, edge, most):
+    from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil as Pil
+    p = Pil(size={"longest_edge": edge}, max_image_size={"longest_edge": 24}, return_row_col_info=True)
+    r = p([[Image.fromarray(rgb)]], return_tensors="pt")
+    words = bare(hf.Idefics3Processor, fake_image_token="<fake_token_around_image>", global_image_tag="<global-img>", image_token="\0", image_seq_len=1)
+    return r["pixel_values"][0], words.replace_image_token({"rows": r["rows"], "cols": r["cols"]}, 0).split("\0")
+
+
+def gemma3_views(rgb, edge, most):
+    from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil as Pil
+    p = Pil(size={"height": 32, "width": 32}, image_mean=[0.5] * 3, image_std=[0.5] * 3, do_pan_and_scan=True, pan_and_scan_min_crop_size=256,
+            pan_and_scan_max_num_crops=most, pan_and_scan_min_ratio_to_activate=1.2)
+    r = p(Image.fromarray(rgb), return_tensors="pt")
+    words = bare(hf.Gemma3Processor, full_image_sequence="\n\n<start_of_image>\0<end_of_image>\n\n")
+    return r["pixel_values"], words.replace_image_token({"num_crops": r["num_crops"].tolist()}, 0).split("\0")
+
+
+TILED = {"idefics3": (idefics3_views, [((61, 17), 72, 256), ((10, 10), 24, 256), ((30, 200), 96, 256), ((33, 33), 47, 256), ((1, 90), 48, 256), ((40, 60), 96, 256)]),
+         "gemma3": (gemma3_views, [((300, 330), 0, 4), ((1100, 256), 0, 4), ((256, 700), 0, 9), ((256, 520), 0, 2)])}
+
+
+def make_tiles(name, m, image, tokens, folder):
+    views, cases = TILED[name]
+    f = File()
+    f.words("general.architecture", "tiles")
+    for i, (size, edge, most) in enumerate(cases):
+        pixels, texts = views(drawn(*size), edge, most)
+        f.many(f"tile.{i}.size", np.array(size, "<i4"))
+        f.whole(f"tile.{i}.edge", edge)
+        f.whole(f"tile.{i}.most", most)
+        f.texts(f"tile.{i}.texts", texts)
+        f.many(f"tile.{i}.pixels", np.rint(pixels.numpy() * 127.5 + 127.5).astype("u1").reshape(-1))
+    ids = torch.tensor([BEFORE + (SEAM + [image] * tokens) * len(pixels) + SEAM + AFTER])
+    args = dict(input_ids=ids, pixel_values=pixels[None] if name == "idefics3" else pixels)
+    if name == "gemma3":
+        args["token_type_ids"] = (ids == image).int()
+    with torch.no_grad():
+        f.many("tile.logits", m(**args).logits[0, -1 - len(AFTER) :].numpy().astype("<f4").reshape(-1))
+    f.write(os.path.join(folder, name + "-tiles.gguf"))
+
+
 MODELS = {
     "llava": (llava, -2, (30, 44), 2, None, True, None, None),
     "llava-features": (llava, [1, -1], (41, 19), 3, [1, 3], False, None, None),
@@ -285,6 +347,8 @@ def make(name, folder):
     f.many("test.logits", logits.numpy().astype("<f4").reshape(-1))
     f.write(os.path.join(folder, name + "-mmproj.gguf"))
     text_file(name, m, m.config.text_config).write(os.path.join(folder, name + ".gguf"))
+    if name in TILED:
+        make_tiles(name, m, image, tokens, folder)
     if not features:  # the same model as a folder
         m.save_pretrained(os.path.join(folder, "hf-" + name))
         os.remove(os.path.join(folder, "hf-" + name, "generation_config.json"))

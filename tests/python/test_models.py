@@ -8,6 +8,7 @@ from tinygrad_c import ArgumentError, FileError, ShapeError, StateError, Tensor,
 from tinygrad_c.nn import state
 from tinygrad_c.onnx import OnnxRunner
 
+VISION = ROOT / "tests/goldens/llm/vision"
 MNIST, STORIES = ("onnx-mnist", "mnist.onnx"), ("stories260K", "stories260K-f32.gguf")
 
 
@@ -110,6 +111,108 @@ class Language(Case):
         self.assertEqual(m.rank("a dog", []), [])
         with self.assertRaisesRegex(ArgumentError, "reranker"):
             m.embed("a dog")
+
+    # ---- pictures
+    def seeing(self, name, **options):
+        from tinygrad_c import llm
+        return llm.Llm(VISION / f"{name}.gguf", mmproj=VISION / f"{name}-mmproj.gguf", context=128, **options)
+
+    def golden(self, name):
+        keys, _ = files.gguf_load(VISION / f"{name}-mmproj.gguf")
+        get = lambda key: keys["test." + key].tolist()
+        height, width = get("size")
+        rgb = bytes(get("rgb"))
+        return get, Tensor(list(rgb), dtype=dtypes.uint8).reshape(height, width, 3), rgb, height, width
+
+    def test_pictures(self):
+        for name in "llava", "gemma3", "idefics3":
+            get, tensor, rgb, height, width = self.golden(name)
+            m, n = self.seeing(name), len(get("after")) + 1
+            want = [get("logits")[i * m.vocabulary:(i + 1) * m.vocabulary] for i in range(n)]
+            view = memoryview(rgb).cast("B", (height, width, 3))
+            ppm = b"P6\n%d %d\n255\n" % (width, height) + rgb
+            at = self.folder() / "a.ppm"
+            at.write_bytes(ppm)
+            for x in view, ppm, at, str(at), tensor:
+                m.reset()
+                m.eval(get("before"))
+                m.see(x)
+                if name == "llava":  # whose pictures have no text around them: transformers' logits
+                    self.close(m.logits(), want[0], 1e-4)
+                logits = m.logits()
+            self.assertEqual(sum(i < 0 for i in m.ids()), m._sight.tokens)
+            self.assertEqual(len(logits), m.vocabulary)
+
+    def test_picture_prompts(self):
+        other = b"P6\n2 1\n255\nabcdef"
+        for name, first in ("llava", []), ("gemma3", [16]), ("idefics3", [18, 19]):
+            m = self.seeing(name)
+            _, _, rgb, height, width = self.golden(name)
+            ppm = b"P6\n%d %d\n255\n" % (width, height) + rgb
+            said = lambda *parts: [{"role": "user", "content": list(parts)}]
+            reply = lambda *parts: list(m.chat(said(*parts), 6, temperature=0))
+            alone = reply(ppm, "abc")
+            ids = m.ids()
+            self.assertEqual(sum(i < 0 for i in ids), m._sight.tokens)
+            at = next(i for i, v in enumerate(ids) if v < 0)
+            self.assertEqual(ids[at - len(first):at], first)
+            self.assertEqual(reply({"type": "image", "image": ppm}, {"type": "text", "text": "abc"}), alone)
+            reply("a", other, "b", ppm, "c")
+            self.assertEqual(sum(i < 0 for i in m.ids()), 2 * m._sight.tokens)
+            self.assertEqual(reply(ppm, "abc"), alone)
+            self.assertNotEqual(m.ids()[:at + m._sight.tokens], (reply(other, "abc"), m.ids()[:at + m._sight.tokens])[1])
+            reply("<image><start_of_image>abc")  # what looks like a mark shows nothing
+            self.assertFalse([i for i in m.ids() if i < 0])
+            list(m.generate("a<image>b", 2, pictures=[ppm], temperature=0))
+            self.assertEqual(sum(i < 0 for i in m.ids()), m._sight.tokens)
+            for wrong in (b"GIF89a", b"P6\n9 9\n255\nabc"):
+                with self.assertRaises(ArgumentError):
+                    reply(wrong, "abc")
+            with self.assertRaises(FileError):
+                lib.tg_hf_load_vision("nothing")
+            with self.assertRaises(OSError):
+                m.see("nothing.ppm")
+            with self.assertRaisesRegex(ArgumentError, "height, width, 3"):
+                m.see(memoryview(bytes(12)).cast("B", (4, 3)))
+
+    def test_tiles(self):
+        m = self.seeing("idefics3", tiles=4)
+        m.see(b"P6\n40 30\n255\n" + bytes(3600))
+        self.assertEqual(sum(i < 0 for i in m.ids()), 5 * 4)
+        m = self.seeing("idefics3", tiles=0)
+        m.see(b"P6\n40 30\n255\n" + bytes(3600))
+        self.assertEqual(sum(i < 0 for i in m.ids()), 4)
+        with self.assertRaisesRegex(ArgumentError, "no tiles with mlp"):
+            self.seeing("llava", tiles=4)
+        from tinygrad_c import llm
+        with self.assertRaisesRegex(StateError, "reads no pictures"):
+            llm.Llm(VISION / "llava.gguf").see(b"P6\n1 1\n255\nabc")
+
+    def test_drafts(self):
+        """Guesses change no text, and leave nothing behind."""
+        from tinygrad_c import llm
+        at = VISION / "idefics3.gguf"
+        asked = [dict(temperature=0), dict(temperature=1, seed=3, repeat_penalty=1.1)]
+        of = lambda m: [list(m.generate("abcabc", 24, **a)) for a in asked]
+        small = llm.Llm(at, context=64, batch=4)
+        drafts = [dict(draft="lookup", draft_tokens=1), dict(draft="lookup"), dict(draft=at, draft_tokens=3), dict(draft=small)]
+        want = of(llm.Llm(at, context=64, **drafts[0]))
+        for d in drafts:
+            m = llm.Llm(at, context=64, **d)
+            self.assertEqual(of(m), want, d)
+            if d == drafts[1]:
+                m._draft = lib.tg_draft_lookup(m._handle, most=5, always=True)  # right or wrong, many are tried
+                self.assertEqual(of(m), want, d)
+            ids = m.tokenize("abcabc")
+            made = list(m.generate_ids(ids, 12, temperature=0))
+            self.assertEqual(m.ids(), (ids + made)[:len(m.ids())])
+            for token in m.generate_ids(ids, temperature=0):  # one is enough
+                break
+            self.assertEqual(m.ids()[:len(ids)], ids)
+        with self.assertRaises(ArgumentError):
+            llm.Llm(at, draft="lookup", draft_tokens=9999)
+        with self.assertRaises(ArgumentError):
+            llm.Llm(at, draft="lookup", batch=0)
 
     @needs_data(*STORIES)
     def test_learning(self):

@@ -620,6 +620,7 @@ def test_pictures():
     first, other = (png(30, 20, noise.randbytes(1800)) for _ in range(2))
     part = lambda uri: {"type": "image_url", "image_url": {"url": uri}}
     said = lambda *parts: [{"role": "user", "content": [{"type": "text", "text": p} if not p.startswith(("data:", "http")) else part(p) for p in parts]}]
+    replies, tower = {}, lambda name: ["--mmproj", os.path.join(folder, name + "-mmproj.gguf")]
     for name, tokens in ("llava", 16), ("gemma3", 16), ("idefics3", 4):
         path = os.path.join(folder, name)
         s = Server("--mmproj", path + "-mmproj.gguf", "--slots", "3", models=[path + ".gguf"])
@@ -647,8 +648,31 @@ def test_pictures():
                 assert word in error, (word, error)
             assert "neither a text" in s.chat(400, messages=[{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}])["error"]["message"]
             assert what(ask(first, "abc")) == what(alone)
+            replies[name] = alone
         finally:
             s.stop()
+    s = Server("--tiles", "4", *tower("idefics3"), models=[os.path.join(folder, "idefics3.gguf")])
+    try:  # four tiles of four tokens, with text between them
+        ask = lambda *parts: s.chat(messages=said(*parts), logprobs=True, max_tokens=6)
+        alone, second = ask(first, "abc"), ask("a", other, "b")
+        assert alone["usage"]["prompt_tokens"] > replies["idefics3"]["usage"]["prompt_tokens"] + 16 and alone["choices"] != replies["idefics3"]["choices"]
+        for _ in range(3):
+            assert [ask(first, "abc")["choices"], ask("a", other, "b")["choices"]] == [alone["choices"], second["choices"]]
+    finally:
+        s.stop()
+    # each of several models has what stands after its file
+    file = lambda name: os.path.join(folder, name + ".gguf")
+    s = Server(models=[file("llava"), *tower("llava"), model, file("idefics3"), *tower("idefics3")])
+    try:
+        for name in "llava", "idefics3":
+            assert s.chat(model=name, messages=said(first, "abc"), logprobs=True, max_tokens=6)["choices"] == replies[name]["choices"], name
+        assert [m["pictures"] for m in json.loads(s.ask("GET", "/v1/models")[1])["data"]] == [True, False, True]
+    finally:
+        s.stop()
+    for why, given in (("before all models", [*tower("llava"), file("llava"), file("gemma3")]), ("are of one model", [file("llava"), *tower("llava"), *tower("llava"), file("gemma3")]),
+                       ("--tiles wants --mmproj", [file("llava"), "--tiles", "4"])):
+        p = subprocess.run([TG, "serve", "--port", "0", *given], stderr=subprocess.PIPE, text=True)
+        assert p.returncode == 2 and why in p.stderr, p
     s = Server(models=[os.path.join(folder, "llava.gguf")])
     try:
         assert "--mmproj" in s.chat(400, messages=said(first, "abc"))["error"]["message"]

@@ -308,8 +308,8 @@ static void test_train_devices(void **state) {
   assert_int_equal(run(TG "train chargpt . " SMALL "--steps 2 --devices 8"), 1), says("less than --devices");
 }
 
-/* What each device sends is the least, 2 (n-1)/n of the gradients; a step takes what is computed and what of the
- * exchange nothing hides. */
+/* What each device sends is the least, 2 (n-1)/n of the gradients; a step takes what is computed and what of
+ * the exchange nothing hides. */
 static void test_plan(void **state) {
   (void)state;
   static const char *const of[] = {"8xH100 --link nvlink", "64xA100 --link ethernet --split-state", "1xH200",
@@ -610,6 +610,65 @@ static void test_chat(void **state) {
   says("9999 tokens are more than the context of "); /* before anything is timed */
 }
 
+/* A conversation in a terminal with a model that reads pictures. more: further options. Returns whether the
+ * machine has a terminal to give. */
+static bool shown(const char *keys, size_t n, const char *more) {
+  char line[2000];
+  const char *at = TG_TESTS "/goldens/llm/vision/idefics3";
+  snprintf(line, sizeof line,
+           "TERM=xterm XDG_CACHE_HOME=%s TG_DEV=CPU " TG "chat %s.gguf --temperature 0 --tokens 5 %s 2>&1",
+           folder, at, more);
+  int code = types(keys, n, line);
+  if (code < 0) print_message("skipped what is typed: this machine gives no terminal\n");
+  if (code > 0) fail_msg("exit code %d: %s", code, text);
+  return code == 0;
+}
+
+/* A conversation with pictures goes on after /load as if it had never ended. */
+static void test_chat_pictures(void **state) {
+  (void)state;
+  device = "CPU";
+  char sees[700];
+  snprintf(sees, sizeof sees, "--mmproj %s/goldens/llm/vision/idefics3-mmproj.gguf", TG_TESTS);
+  run("printf 'P6\\n4 3\\n255\\nabcdefghijklmnopqrstuvwxyzABCDEFGHIJ' > a.ppm; printf 'P6\\n1 1\\n255\\nzzz' "
+      "> b.ppm");
+  static const char first[] =
+      "/picture a.ppm\n\1abc\n\1/save s1\n\1/picture b.ppm\n\1/picture a.ppm\n\1de\n\1/save s2\n\1/bye\n";
+  if (!shown(first, sizeof first - 1, sees)) return;
+  says("a.ppm: 4 x 3 pixels, 4 tokens");
+  assert_int_equal(run("cat s1"), 0),
+      says("\"url\": \"data:image/x-portable-pixmap;base64,UDYKNCAzCjI1NQphYmNk");
+  static const char again[] =
+      "/load s1\n\1/picture b.ppm\n\1/picture a.ppm\n\1de\n\1/save s3\n\1/load s3\n\1/save s4\n\1/bye\n";
+  assert_true(shown(again, sizeof again - 1, sees)), says("2 messages of s1");
+  same_files("s2", "s3"), same_files("s3", "s4");
+
+  /* what cannot be loaded changes nothing */
+  static const char blind[] = "ab\n\1/save s5\n\1/load s1\n\1/save s6\n\1/bye\n";
+  assert_true(shown(blind, sizeof blind - 1, "")), says("s1: it has pictures, which want --mmproj"),
+      same_files("s5", "s6");
+  run("sed 's/base64,UDYK/base64,AAAA/' s2 > bad; sed 's/\"type\": \"image_url\", \"image_url\"/\"other\"/' "
+      "s2 > odd; sed 's/\"user\"/5/' s2 > role");
+  run("{ printf '{\"messages\": [{\"role\": \"user\", \"content\": ['; for i in $(seq 17); do printf "
+      "'{\"image_url\": \"data:image/x;base64,UDYKMSAxCjI1NQp6eno=\"}, '; done; echo '{\"text\": "
+      "\"a\"}]}]}'; } > many");
+  static const char wrong[] = "/picture a.ppm\n\1abc\n\1/save s5\n\1/load bad\n\1/load odd\n\1/load "
+                              "role\n\1/load many\n\1/load a.ppm\n\1"
+                              "/load nothing\n\1/save s6\n\1/bye\n";
+  assert_true(shown(wrong, sizeof wrong - 1, sees));
+  says("bad: neither PNG nor JPEG nor PPM"), says("odd: a content has a part that is neither"),
+      says("role: no list of messages");
+  says("many: it has more pictures than a prompt");
+  same_files("s5", "s6");
+
+  /* tiles */
+  char tiles[800];
+  snprintf(tiles, sizeof tiles, "%s --tiles 4", sees);
+  static const char cut[] = "/picture a.ppm\n\1abc\n\1/save s7\n\1/bye\n";
+  assert_true(shown(cut, sizeof cut - 1, tiles)),
+      says("a.ppm: 4 x 3 pixels, 4 tiles and the whole picture, 20 tokens");
+}
+
 /* Texts as vectors: of arguments and of lines the same, and what an encoder does not do. */
 static void test_embed(void **state) {
   (void)state;
@@ -698,8 +757,8 @@ static double number_in(const char *line, const char *key) {
   return at ? atof(at + strlen(quoted)) : 0;
 }
 
-/* Of training: kernels, what the host did and what the program did between its calls are all the time that passed,
- * within 2 %. Counted twice, or not at all, is more than that. */
+/* Of training: kernels, what the host did and what the program did between its calls are all the time that
+ * passed, within 2 %. Counted twice, or not at all, is more than that. */
 static void test_profile_sum(void **state) {
   (void)state;
   double sum = 0, first = 1e300, last = 0, kernels = 0;
@@ -1148,22 +1207,37 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),          cmocka_unit_test(test_wrong_use),
-      cmocka_unit_test(test_completion),    cmocka_unit_test(test_json),
-      cmocka_unit_test(test_train),         cmocka_unit_test(test_bf16),
-      cmocka_unit_test(test_train_devices), cmocka_unit_test(test_plan),
-      cmocka_unit_test(test_train_ranks),   cmocka_unit_test(test_interrupted),
-      cmocka_unit_test(test_info_files),    cmocka_unit_test(test_chat),
-      cmocka_unit_test(test_embed),         cmocka_unit_test(test_adapter),
-      cmocka_unit_test(test_full),          cmocka_unit_test(test_run),
-      cmocka_unit_test(test_profile),       cmocka_unit_test(test_programs_absent),
-      cmocka_unit_test(test_signals),       cmocka_unit_test(test_mistakes),
-      cmocka_unit_test(test_output_full),   cmocka_unit_test(test_profile_sum),
-      cmocka_unit_test(test_compile),       cmocka_unit_test(test_free_size),
-      cmocka_unit_test(test_boxes),         cmocka_unit_test(test_eval),
-      cmocka_unit_test(test_fetch),         cmocka_unit_test(test_streams_closed),
-      cmocka_unit_test(test_written_where), cmocka_unit_test(test_run_devices)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),
+                                     cmocka_unit_test(test_wrong_use),
+                                     cmocka_unit_test(test_completion),
+                                     cmocka_unit_test(test_json),
+                                     cmocka_unit_test(test_train),
+                                     cmocka_unit_test(test_bf16),
+                                     cmocka_unit_test(test_train_devices),
+                                     cmocka_unit_test(test_plan),
+                                     cmocka_unit_test(test_train_ranks),
+                                     cmocka_unit_test(test_interrupted),
+                                     cmocka_unit_test(test_info_files),
+                                     cmocka_unit_test(test_chat),
+                                     cmocka_unit_test(test_chat_pictures),
+                                     cmocka_unit_test(test_embed),
+                                     cmocka_unit_test(test_adapter),
+                                     cmocka_unit_test(test_full),
+                                     cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_profile),
+                                     cmocka_unit_test(test_programs_absent),
+                                     cmocka_unit_test(test_signals),
+                                     cmocka_unit_test(test_mistakes),
+                                     cmocka_unit_test(test_output_full),
+                                     cmocka_unit_test(test_profile_sum),
+                                     cmocka_unit_test(test_compile),
+                                     cmocka_unit_test(test_free_size),
+                                     cmocka_unit_test(test_boxes),
+                                     cmocka_unit_test(test_eval),
+                                     cmocka_unit_test(test_fetch),
+                                     cmocka_unit_test(test_streams_closed),
+                                     cmocka_unit_test(test_written_where),
+                                     cmocka_unit_test(test_run_devices)};
   cmocka_set_test_filter(getenv("TG_TEST"));
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, begin, end);

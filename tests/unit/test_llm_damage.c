@@ -679,9 +679,9 @@ static void picture_answers(TgVision *v) {
     rgb[i] = (uint8_t)(i * 37);
   bool ok = n <= MOST;
   for (int i = 0; ok && i < 2; i++)
-    ok = !tg_vision_vectors(v, rgb, 5, 7, i ? again : first);
+    ok = !tg_vision_vectors(v, rgb, 5, 7, 0, i ? again : first);
   if (ok && memcmp(first, again, n * sizeof *first)) fail_msg("%s, %d: other vectors", doing, way);
-  ok = ok && !tg_llm_rewind(seeing, 0) && !tg_llm_eval_picture(seeing, v, rgb, 5, 7);
+  ok = ok && !tg_llm_rewind(seeing, 0) && !tg_llm_eval_picture(seeing, v, rgb, 5, 7, 0);
   if (!ok && n <= MOST && !*tg_errmsg(C)) fail_msg("%s, %d: no vectors and no error", doing, way);
   tg_clear_error(C);
 }

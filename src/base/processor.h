@@ -6,6 +6,8 @@
 
 int processor_vector_bytes(void);
 int processor_vector_registers(void);
+/* Whether it reads a long run of memory ahead at full speed by itself (codegen/prefetch.c). */
+bool processor_follows_runs(void);
 double processor_mhz(void); /* 0: not known */
 /* Whether the processor has AMX with products of bf16 and of 8-bit integers. The system must be asked
  * before they are used: tiles_ask of os.def. */

@@ -13,6 +13,8 @@ int processor_vector_registers(void) { return NEON_REGISTERS; }
 
 double processor_mhz(void) { return 0; }
 
+bool processor_follows_runs(void) { return false; }
+
 bool processor_tiles(void) { return false; }
 
 Dots processor_dots(void) { return DOTS_NONE; }

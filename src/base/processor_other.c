@@ -9,6 +9,8 @@ int processor_vector_registers(void) { return 16; }
 
 double processor_mhz(void) { return 0; }
 
+bool processor_follows_runs(void) { return false; }
+
 bool processor_tiles(void) { return false; }
 
 Dots processor_dots(void) { return DOTS_NONE; }

@@ -34,6 +34,13 @@ int processor_vector_bytes(void) {
 
 int processor_vector_registers(void) { return processor_vector_bytes() == 64 ? 32 : 16; }
 
+/* AMD's processors since Zen 4, which are the ones with 512 bits. */
+bool processor_follows_runs(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  bool amd = __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx;
+  return amd && processor_vector_bytes() == 64;
+}
+
 bool processor_tiles(void) {
   enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25, ALL = AMX_BF16 | AMX_TILE | AMX_INT8 };
 

@@ -20,12 +20,12 @@ enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
 #define GPU_WEIGHTS                                                                                          \
   { 0, 1, 4, 4, 4, 8, 16, 60 }
 
-#define PLANNED_CPU(text, units)                                                                             \
+#define PLANNED_CPU(text, units, follows)                                                                    \
   {                                                                                                          \
     .name = text, .cores = 8, .streams = MEMORY_STREAMS, .cache = {48 * KB, MB, 32 * MB},                    \
     .ways = {12, 16, 16}, .bytes_us = {414e3, 174e3, 95e3, MEMORY_BYTES_US}, .prefetches = true,             \
-    .pages = 64, .page_miss = 2.5, .line_wait = 16, .mhz = CPU_MHZ, .fmas = 32, .ops = 16,                   \
-    .weight = CPU_WEIGHTS, .vec_bytes = 64, .registers = 32, .warp = 1, .threads = 1,                        \
+    .follows_runs = follows, .pages = 64, .page_miss = 2.5, .line_wait = 16, .mhz = CPU_MHZ, .fmas = 32,     \
+    .ops = 16, .weight = CPU_WEIGHTS, .vec_bytes = 64, .registers = 32, .warp = 1, .threads = 1,             \
     .local_bytes = 512 * KB, .local_most = 512 * KB, .launch_us = 0.2, .distribute_us = 1.2,                 \
     .dots = DOTS_BYTES, .matrices = units                                                                    \
   }
@@ -60,9 +60,10 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7, PLANNED_SHARED = 163 * KB };
     .local_most = shared_most, .most = limits, .launch_us = 3, .dots = DOTS_BYTES, .matrices = units,        \
     .copies = alone                                                                                          \
   }
-const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
-             target_amx = PLANNED_CPU("8 cores with AVX-512 and AMX", AMX_MATRICES),
-             target_dot = PLANNED_CPU("8 cores with AVX-512 and its dot products", DOT_MATRICES),
+/* The last one follows long runs, as a Zen 4 does. */
+const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0, false),
+             target_amx = PLANNED_CPU("8 cores with AVX-512 and AMX", AMX_MATRICES, false),
+             target_dot = PLANNED_CPU("8 cores with AVX-512 and its dot products", DOT_MATRICES, true),
              target_cuda =
                  GPU("a GPU with CUDA", CUDA_STATIC_LOCAL, PLANNED_SHARED, CUDA_LIMITS, CUDA_MATRICES, true),
              target_metal = GPU("a GPU with Metal", 32 * KB, 32 * KB, METAL_LIMITS, METAL_MATRICES, false);
@@ -101,6 +102,7 @@ Target target_this_cpu(void) {
   t.fmas = t.vec_bytes / 2.0;
   t.ops = t.vec_bytes / 4.0;
   t.dots = processor_dots();
+  t.follows_runs = processor_follows_runs();
   int64_t lent =
       TG_MAX(t.cores * 4 * (int64_t)MB, 32 * MB); /* other processes use the cache of a large processor too */
   for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++) {

@@ -37,8 +37,9 @@ typedef struct Target {
    * other work. 0: this is not modelled. */
   int pages;
   double page_miss;
-  bool prefetches;  /* a line can be prefetched */
-  double line_wait; /* cycles until a line that a store waits for is in L1; 0: other threads run meanwhile */
+  bool prefetches;   /* a line can be prefetched */
+  bool follows_runs; /* it reads a long run ahead by itself, so that a prefetch of the run only costs time */
+  double line_wait;  /* cycles until a line that a store waits for is in L1; 0: other threads run meanwhile */
 
   double mhz;
   /* Operations on f32 that one core does in a cycle; fmas: fused multiply-adds. */

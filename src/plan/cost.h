@@ -26,6 +26,9 @@ bool cost_of(const KernelShape *c, const Taken *t, int ncores, double most, Cost
  * and copy before them. */
 double cost_least(const KernelShape *c, const Taken *last, int ncores);
 
+/* sum_order.c: whether the list keeps the order of sums that must not depend on it: of nested sums, and of all
+ * sums if the kernel is `invariant`. */
+bool keeps_order(const KernelShape *c, const Taken *t);
 /* choose.c: finds the list that costs least. costs: NULL, or where each list that is considered is written
  * with its cost. Returns false if out of memory. */
 bool choose_list(const KernelShape *c, int ncores, TgMem *mem, Str *costs, Taken *best, Cost *cost);

@@ -19,9 +19,9 @@
 #include <cmocka.h>
 #include "tests/files/protobuf.h"
 #include "tests/json.h"
+#include "tests/shell.h"
 
 static char folder[] = "/tmp/tg-cli-XXXXXX";
-static char text[1 << 18];
 static const char *device = "INTERP";
 
 /* Runs a shell line in the folder, its stdout and stderr in text; the exit code. */
@@ -33,19 +33,10 @@ static int run(const char *form, ...) {
   va_end(ap);
   snprintf(line, sizeof line, "cd %s && export XDG_CACHE_HOME=%s TG_DEV=%s; { %s; } 2>&1", folder, folder,
            device, args);
-  FILE *p = popen(line, "r");
-  assert_non_null(p);
-  size_t n = fread(text, 1, sizeof text - 1, p);
-  text[n] = 0;
-  int status = pclose(p);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return shell_run(line);
 }
 
 #define TG "'" TG_BINARY "' "
-
-static void says(const char *what) {
-  if (!strstr(text, what)) fail_msg("no '%s' in: %s", what, text);
-}
 
 /* ---- help: the manual names every command and option, and each is in the command's own help */
 static void test_help(void **state) {

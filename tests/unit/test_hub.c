@@ -13,12 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "tests/shell.h"
 
 #define TG     "'" TG_BINARY "' "
 #define MODELS "tinygrad-c/models/" /* below XDG_CACHE_HOME */
 
 static char folder[] = "/tmp/tg-hub-XXXXXX";
-static char text[1 << 16];
 static const char *missing; /* what a hub cannot be without */
 static int port;
 
@@ -33,16 +33,7 @@ static int run(const char *form, ...) {
            "cd %s && unset HF_TOKEN TG_MODELS; export XDG_CACHE_HOME=%s TG_DEV=CPU "
            "HF_ENDPOINT=http://127.0.0.1:%d/; { %s; } 2>&1",
            folder, folder, port, args);
-  FILE *p = popen(line, "r");
-  assert_non_null(p);
-  size_t n = fread(text, 1, sizeof text - 1, p);
-  text[n] = 0;
-  int status = pclose(p);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static void says(const char *what) {
-  if (!strstr(text, what)) fail_msg("no '%s' in: %s", what, text);
+  return shell_run(line);
 }
 
 static void says_not(const char *what) {

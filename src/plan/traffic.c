@@ -123,7 +123,12 @@ static double moved(const Plan *p, const Footprints *footprints, int a, int fits
   const Level *around = &p->level[own - 1];
   int64_t step = access_step(x, around->loop);
   bool whole = (double)step * x->bytes * around->ext[around->loop] == f.run;
-  bool goes_on = step == 1 || (whole && (!p->c->reduce || is_summed_over(p->c, around->loop)));
+  /* More lines at once than a set has: each is evicted before the next iteration reads on. (Stores:
+   * lines_awaited.) */
+  bool evicted =
+      a >= p->c->nstore && own == p->n && f.run < LINE && taken_up(t, f, level) > (double)t->cache[level];
+  bool continues = step == 1 || (whole && (!p->c->reduce || is_summed_over(p->c, around->loop)));
+  bool goes_on = continues && !evicted;
   Footprint outside = footprints->of[own - 1][a];
   if (goes_on && f.rows <= STREAMS) { /* the next iteration continues where this one ends */
     bytes = f.rows * f.run;

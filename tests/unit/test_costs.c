@@ -289,6 +289,19 @@ static const char weights_of_rows[] = "p0 = PARAM[f32, 0, 32768](4, 256, 32)\n"
                                       "sum = REDUCE[ADD](MUL(block, CAST[f32](INDEX(p5, r0, r4, r1))), r4)\n"
                                       "s = SINK(STORE(INDEX(p0, r3, r0, r1), sum, r0, r1, r3))\n";
 
+/* Rows that lie a multiple of 4096 bytes apart begin in the same set of L1. If a step reads more rows than the
+ * set has lines, each line is evicted before the next step reads on in it: one core of a Zen 4 takes 19.0 ms
+ * with 8 rows a step, and 23.7 with 14, which load less for each product. */
+static const char rows_in_one_set[] =
+    "p0 = PARAM[f32, 0, 1048576](1024, 1024)\n"
+    "r0 = RANGE[0, GLOBAL](1024)\n"
+    "r1 = RANGE[1, GLOBAL](1024)\n"
+    "p1 = PARAM[f32, 1, 1048576](1024, 1024)\n"
+    "p2 = PARAM[f32, 2, 1048576](1024, 1024)\n"
+    "r2 = RANGE[2, REDUCE](1024)\n"
+    "product = MUL(INDEX(p1, r0, r2), INDEX(p2, r2, r1))\n"
+    "s = SINK(STORE(INDEX(p0, r0, r1), REDUCE[ADD](product, r2), r0, r1))\n";
+
 enum { MOST_LISTS = 3 };
 
 static const struct {
@@ -303,6 +316,9 @@ static const struct {
      rows_overlap,
      {"VEC r4 32, UNROLL r5 2", "TILE r0 1, TILE r1 1, TILE r2 1, TILE r3 1, STAGE p1, VEC r4 32"}},
     {1.3, places_computed, {"UPCAST r1 4, VEC r0 16", "VEC r1 16"}},
+    {1.1,
+     rows_in_one_set,
+     {"TILE r1 48, STAGE p2, UPCAST r0 8, VEC r1 48", "TILE r1 32, STAGE p2, UPCAST r0 14, VEC r1 32"}},
     {1.02, weights_of_rows, {"UPCAST r3 4, VEC r1 32", "UPCAST r3 4, VEC r1 16"}},
 };
 

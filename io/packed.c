@@ -47,10 +47,11 @@ static const Packing packings[] = {
  * their loops are then the same, and one kernel contains them all. */
 enum { TOGETHER = 32, WORD = 4, SCALED = 32 };
 
+/* all: the rows in memory. If `rows` is not a multiple of TOGETHER, rows of zeros follow. */
 struct TgPacked {
   const Packing *how;
   TgContext *ctx;
-  int64_t rows, columns, block;
+  int64_t rows, all, columns, block;
   TgTensor *words, *halves, *small;
 };
 
@@ -61,14 +62,18 @@ static const Packing *packing_of(int type) {
 }
 
 /* ---- the order in memory */
+static int64_t whole(int64_t rows) { return (rows + TOGETHER - 1) / TOGETHER * TOGETHER; }
+
 /* From each block of b (rows * columns / block, bytes) takes n numbers of `size` bytes each, from byte
- * `at` on, little-endian: i32 (rows / 32, blocks of a row, n, 32). Two bytes are read at once if they are
+ * `at` on, little-endian: i32 (all / 32, blocks of a row, n, 32). Two bytes are read at once if they are
  * aligned in each block. */
 static TgTensor *ordered(const TgPacked *p, TgTensor *b, int64_t at, int64_t n, int64_t size) {
   int64_t blocks = p->columns / p->block, unit = (size | at | tg_dim(b, 1)) & 1 ? 1 : 2;
   if (unit == 2) b = tg_bitcast(b, TG_U16);
   TgTensor *each = tg_slice(b, 1, at / unit, (at + n * size) / unit), *all = NULL;
-  each = tg_reshape(each, TG_SHAPE(p->rows / TOGETHER, TOGETHER, blocks, n, size / unit));
+  each = tg_reshape(each, TG_SHAPE(p->rows, -1));
+  each = tg_pad(each, (const int64_t[]){0, 0}, (const int64_t[]){p->all - p->rows, 0});
+  each = tg_reshape(each, TG_SHAPE(p->all / TOGETHER, TOGETHER, blocks, n, size / unit));
   each = tg_cast(tg_permute(each, 5, (const int64_t[]){0, 2, 3, 1, 4}), TG_I32);
   for (int64_t i = 0; i < size / unit; i++) {
     TgTensor *part = tg_shl_scalar(tg_squeeze(tg_slice(each, 4, i, i + 1), 4), (int)(8 * unit * i));
@@ -130,8 +135,8 @@ static bool packed_make(TgPacked *p, TgTensor *data, int64_t nbytes) {
 bool tg_packed_fits(int64_t rows, int64_t columns, int type) {
   const GgmlType *g = packing_of(type) ? ggml_type(type) : NULL;
   int64_t n;
-  return g && rows > 0 && columns > 0 && rows % TOGETHER == 0 && columns % g->block == 0 &&
-         !__builtin_mul_overflow(rows, columns / g->block * g->nbytes, &n);
+  return g && rows > 0 && rows <= INT64_MAX - TOGETHER && columns > 0 && columns % g->block == 0 &&
+         !__builtin_mul_overflow(whole(rows), columns / g->block * g->nbytes, &n);
 }
 
 TgPacked *tg_packed_new(TgTensor *data, int64_t rows, int64_t columns, int type) {
@@ -149,7 +154,7 @@ TgPacked *tg_packed_new(TgTensor *data, int64_t rows, int64_t columns, int type)
            NULL;
   TgPacked *p = tg_alloc(ctx, sizeof *p);
   if (!p) return NULL;
-  *p = (TgPacked){.how = packing_of(type), .ctx = ctx, .rows = rows, .columns = columns};
+  *p = (TgPacked){.how = packing_of(type), .ctx = ctx, .rows = rows, .all = whole(rows), .columns = columns};
   p->block = g->block;
   bool ok = !tg_scope_begin(ctx);
   if (ok) {
@@ -261,7 +266,7 @@ static TgTensor *values_of(const TgPacked *p) {
 TgTensor *tg_packed_values(const TgPacked *p) {
   if (!p) return NULL;
   TgTensor *v = tg_permute(values_of(p), 6, (const int64_t[]){0, 5, 1, 2, 3, 4});
-  return tg_reshape(v, TG_SHAPE(p->rows, p->columns));
+  return tg_slice(tg_reshape(v, TG_SHAPE(p->all, p->columns)), 0, 0, p->rows);
 }
 
 /* ---- products */
@@ -361,8 +366,8 @@ static TgTensor *product(const TgPacked *p, Activations a, int64_t n, bool each_
     each = tensor_mulacc(dot, factor, min);
   } else
     each = tg_mul(dot, factor);
-  int64_t rows = each_own ? p->rows / n : p->rows;
-  return tg_reshape(tg_contiguous(tg_sum(each, .axis = TG_AXES(2, 3, 4))), TG_SHAPE(n, rows));
+  TgTensor *all = tg_contiguous(tg_sum(each, .axis = TG_AXES(2, 3, 4)));
+  return tg_slice(tg_reshape(all, TG_SHAPE(n, -1)), 1, 0, each_own ? p->rows / n : p->rows);
 }
 
 static bool bits_fit(const TgPacked *p, const char *what, int64_t bits) {
@@ -412,7 +417,7 @@ TgTensor *tg_packed_experts(TgTensor *x, const TgPacked *p, TgTensor *chosen, in
   int64_t n = tg_dim(x, 0), used = tg_dim(chosen, 1), parts = rows / TOGETHER;
   TgTensor *flat = tg_flatten(chosen, 0, 1);
   TgPacked own = *p;
-  own.rows = n * used * rows;
+  own.rows = own.all = n * used * rows;
   own.words = taken(p->words, parts, flat);
   own.halves = taken(p->halves, parts, flat);
   own.small = taken(p->small, parts, flat);

@@ -202,8 +202,8 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
 /* A matrix of one of ggml's types Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4 in an
  * order for products with few rows. It has memory of its own, as large as the blocks (Q2_K 20 %, Q3_K,
- * Q4_K, Q5_K 2 to 4 % more). tg_packed_new makes it from the blocks at the start of u8 data, row after
- * row. NULL: TG_ERR_VALUE: another type; rows that are not a multiple of 32, columns that are not a
+ * Q4_K, Q5_K 2 to 4 % more), with rows of zeros up to a multiple of 32. tg_packed_new makes it from the
+ * blocks at the start of u8 data, row after row. NULL: TG_ERR_VALUE: another type; columns that are not a
  * multiple of the block's; data that is too short. tg_packed_values: (rows, columns) f32, the values of
  * tg_ggml_data_to_tensor, computed where they are used. tg_packed_linear: x (n, columns) f32 times the
  * transposed matrix, (n, rows) f32; each 32 adjacent elements of x are rounded to `bits` bits, 16 or 8,

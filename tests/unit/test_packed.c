@@ -73,7 +73,8 @@ static double worst(TgTensor *y, TgTensor *x, TgTensor *w) {
 
 static void test_types(void **state) {
   (void)state;
-  static const int64_t shapes[][3] = {{32, 256, 1}, {96, 512, 3}, {64, 768, 1}, {32, 256, 40}};
+  static const int64_t shapes[][3] = {{32, 256, 1}, {96, 512, 3},  {64, 768, 1}, {32, 256, 40},
+                                      {1, 256, 1},  {101, 512, 2}, {33, 256, 20}};
   for (size_t t = 0; t < sizeof types / sizeof *types; t++)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
       TG_SCOPE(C) {
@@ -195,11 +196,12 @@ static void test_numbers(void **state) {
 static void test_refused(void **state) {
   (void)state;
   TgTensor *data = blocks_of(&types[2], 128);
-  assert_true(tg_packed_fits(32, 128, 8) && !tg_packed_fits(48, 128, 8) && !tg_packed_fits(32, 120, 8));
+  assert_true(tg_packed_fits(32, 128, 8) && tg_packed_fits(1, 128, 8) && !tg_packed_fits(32, 120, 8));
   assert_false(tg_packed_fits(32, 128, 0) || tg_packed_fits(0, 128, 8) || tg_packed_fits(32, -32, 8));
+  assert_false(tg_packed_fits(INT64_MAX, 128, 8));
   assert_false(tg_packed_fits((int64_t)1 << 40, (int64_t)1 << 40, 8));
-  assert_null(tg_packed_new(data, 8, 256, 8));
-  assert_non_null(strstr(tg_errmsg(C), "8 x 256 of Q8_0"));
+  assert_null(tg_packed_new(data, 8, 250, 8));
+  assert_non_null(strstr(tg_errmsg(C), "8 x 250 of Q8_0"));
   tg_clear_error(C);
   assert_null(tg_packed_new(data, 64, 128, 8));
   assert_non_null(strstr(tg_errmsg(C), "64 x 128 of Q8_0 in"));

@@ -1,26 +1,12 @@
 /* realize.c: computes the values of tensors. In: handles. Out: their values in memory, and the stores that
  * wait on that memory done. A computed value becomes memory of the handle's own. A store that runs makes
- * the next version of its memory. If the version before may still be needed, it is copied first. So a
- * tensor has the value of the moment at which it was built, as if everything were computed at once. */
-#include "engine/graph_copy.h"
+ * the next version of its memory. If the version before may still be needed, it is copied first
+ * (versions.c). So a tensor has the value of the moment at which it was built, as if everything were computed at once. */
+#include "engine/realize.h"
 #include "runtime/comm.h"
 #include "tensor/front.h"
 #include "tensor/multi.h"
 #include <string.h>
-
-/* Tensor t becomes the value of a root. made: the memory of the value; NULL: another result has it. */
-typedef struct Result {
-  TgTensor *t;
-  size_t root;
-  UOp *expr;
-  UOp *made;
-} Result;
-
-typedef struct Run {
-  TgContext *ctx;
-  Graph g;
-  Vec(Result) results;
-} Run;
 
 static bool no_memory(TgContext *ctx) {
   error_no_memory(&ctx->err, "realize");
@@ -87,27 +73,6 @@ static bool want(Run *r, TgTensor *t, bool only) {
           no_memory(ctx));
 }
 
-/* Which graphs may need the contents of some memories. of: a set of bits in which each memory has bit uid
- * % 64; a graph without any of these bits does not need them. all: every graph may, because a memory holds
- * the value of a constant expression. */
-typedef struct Bits {
-  uint64_t of;
-  bool all;
-} Bits;
-
-static Bits bits_of(TgContext *ctx, Buffer *const *b, size_t n) {
-  Bits bits = {0};
-  for (size_t i = 0; i < n; i++) {
-    /* The copy is included, because the question is also whether its memory can be reused. */
-    const Buffer *copy = b[i]->copy ? ctx->buffers.at[b[i]->copy - 1] : NULL;
-    bits.of |= 1ull << (b[i]->uid & 63) | b[i]->origin | (copy ? copy->origin : 0);
-    bits.all |= b[i]->constant || (copy && copy->constant);
-  }
-  return bits;
-}
-
-static bool can_need(Bits bits, const UOp *u) { return bits.all || (u->ranges & bits.of); }
-
 /* Adds what must run together with any store: the pending values that were to be computed before it, and
  * every waiting store that reads what is stored to. */
 static bool wanted_too(Run *r, bool only) {
@@ -122,176 +87,11 @@ static bool wanted_too(Run *r, bool only) {
     for (size_t i = 0; i < ctx->waiting.len; i++) {
       Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
       /* A store on another device gets a copy of the version that it was built on. */
-      if (b->device == r->g.device && b->store && can_need(bits, b->store) && !store_root(r, b)) return false;
+      if (b->device == r->g.device && b->store && may_need(bits, b->store) && !store_root(r, b)) return false;
     }
     grew = r->g.stored.len > n;
   }
   return true;
-}
-
-/* ---- which old versions are needed */
-typedef struct Needs {
-  TgContext *ctx;
-  Bits bits;
-  const Run *run; /* its results are computed now; NULL: there are none */
-  uint8_t *seen;  /* by node; NULL: nothing is needed yet */
-  size_t nseen;
-  UOpVec todo;
-  Vec(Buffer *) marked;
-} Needs;
-
-static bool needs_begin(Needs *w) {
-  w->nseen = store_id_limit(w->ctx->store);
-  w->seen = mem_alloc(&w->ctx->mem, w->nseen + 1);
-  for (size_t i = 0; w->seen && w->run && i < w->run->results.len; i++) {
-    const UOp *expr = w->run->results.at[i].expr;
-    if (expr->id < w->nseen && !expr->symbolic) w->seen[expr->id] = 1;
-  }
-  return w->seen != NULL;
-}
-
-static void needs_end(Needs *w) {
-  for (size_t i = 0; i < w->marked.len; i++)
-    w->marked.at[i]->needed = false;
-  mem_free(&w->ctx->mem, w->seen);
-  vec_free(&w->ctx->mem, &w->todo), vec_free(&w->ctx->mem, &w->marked);
-}
-
-static bool need(Needs *w, UOp *u) {
-  if (!u || !can_need(w->bits, u)) return true;
-  if (!w->seen && !needs_begin(w)) return false;
-  if (u->id < w->nseen && w->seen[u->id]) return true;
-  if (u->id < w->nseen) w->seen[u->id] = 1;
-  return vec_push(&w->ctx->mem, &w->todo, u);
-}
-
-/* Adds what handle t is to be computed from. */
-static bool need_handle(Needs *w, TgTensor *t) {
-  bool ok = t->part || need(w, t->uop);
-  for (int i = 0; ok && i < t->nparts; i++) /* parts on several devices, while the whole is computed */
-    if (!t->part[i]->memory) ok = need(w, t->part[i]->uop);
-  return ok;
-}
-
-static bool stored_now(Buffer *const *stored, size_t n, const Buffer *b) {
-  for (size_t i = 0; i < n; i++)
-    if (stored[i] == b) return true;
-  return false;
-}
-
-static bool marked(Needs *w, Buffer *b) {
-  if (!b || b->needed) return true;
-  b->needed = true;
-  return vec_push(&w->ctx->mem, &w->marked, b);
-}
-
-/* Marks the buffers that hold what the nodes in `todo` are to be computed from. */
-static bool needs_walk(Needs *w) {
-  bool ok = true;
-  uint64_t failed = w->ctx->mem.failed;
-  capture_asks(w->ctx, true);
-  while (ok && w->todo.len) {
-    UOp *u = w->todo.at[--w->todo.len];
-    /* An expression of variables is computed again. */
-    UOp *v = u->symbolic && !(u->mark & MARK_VIEW) ? u : value_of_node(w->ctx, u);
-    /* A waiting store runs now, or is looked at with the other waiting stores. */
-    if (v && v->op == OPS_AFTER) continue;
-    if (v && v->op == OPS_BUFFER)
-      ok = marked(w, buffer_of_value(w->ctx, v));
-    else
-      for (int i = 0; ok && v && i < v->nsrc; i++)
-        ok = need(w, v->src[i]);
-  }
-  capture_asks(w->ctx, false);
-  return ok && w->ctx->mem.failed == failed;
-}
-
-static bool old_version_kept(TgContext *ctx, Buffer *b) {
-  Buffer *to = b->copy ? ctx->buffers.at[b->copy - 1] : NULL;
-  UOp *was = memory_node(ctx, b), *node = NULL;
-  if (was && buffer_of_value(ctx, view_bottom(map_get_ptr(&ctx->realized, was)))) return true;
-  bool again = to && !ctx->capture && !to->needed && !to->pins && !to->places && !to->store;
-  if (again) {
-    to->version = (to->version + 1) & INT32_MAX;
-    node = memory_node(ctx, to);
-  } else if ((node = buffer_node(ctx, b->device, b->dtype, b->nelem, NULL)) != NULL)
-    to = buffer_get(ctx, node);
-  bool ok = was && node && !buffer_ready(ctx, b) && !buffer_ready(ctx, to);
-  Device *d = device_at(ctx, b->device);
-  ok = ok && !d->backend->copy(d, to->data, b->data, (size_t)b->nelem * dtype_size(b->dtype));
-  if (!ok || !value_known(ctx, was, node)) return no_memory(ctx);
-  to->filled = true;
-  b->copy = to->uid + 1;
-  if (ctx->capture) capture_copied(ctx, b, 0, to, 0);
-  return true;
-}
-
-/* Called during a capture that copies the old versions of some of n memories, which the function's first
- * call did not store to. If a copy is for an older expression that the function reads, a replay would copy
- * later contents instead, so the function must be captured anew. */
-static bool captures_told(TgContext *ctx, Buffer *const *stored, size_t n, const bool *copied) {
-  Bits bits = bits_of(ctx, stored, n);
-  bool ok = true;
-  for (TgTensor *t = ctx->expressions; ok && t; t = t->next_place) {
-    if (!t->captured || !can_need(bits, t->uop)) continue;
-    Needs w = {.ctx = ctx, .bits = bits};
-    bool reads = false;
-    ok = need(&w, t->uop) && needs_walk(&w);
-    for (size_t i = 0; i < n; i++)
-      reads |= copied[i] && stored[i]->needed;
-    needs_end(&w);
-    if (ok && reads) tensor_changes(t);
-  }
-  return ok;
-}
-
-/* Copies those of n memories whose current version is needed later. */
-static bool needed_copied(Needs *w, Buffer *const *stored, size_t n) {
-  TgContext *ctx = w->ctx;
-  bool *keep = mem_alloc(&ctx->mem, n * sizeof *keep), copies = false, ok = keep != NULL;
-  for (size_t i = 0; ok && i < n; i++)
-    keep[i] = stored[i]->needed;
-  /* A memory that this run reads is not reused for a copy. */
-  for (size_t i = 0; ok && w->run && i < w->run->g.buffers.len; i++)
-    ok = marked(w, w->run->g.buffers.at[i].buffer);
-  for (size_t i = 0; ok && i < n; i++) {
-    if (keep[i]) ok = old_version_kept(ctx, stored[i]);
-    copies |= keep[i];
-  }
-  for (size_t i = 0; i < w->marked.len; i++)
-    w->marked.at[i]->needed = false;
-  w->marked.len = 0;
-  ok = ok && (!copies || !ctx->capture || captures_told(ctx, stored, n, keep));
-  mem_free(&ctx->mem, keep);
-  return ok;
-}
-
-/* Called before n memories are stored to. Copies each version that the graph of a live handle reads and
- * that is nowhere else. Three kinds of readers do not count: handles of the memory itself, which move on
- * to the next version; the results of run r, which are computed now; and expressions of variables, which
- * are computed again. A memory that was never stored to cannot have been read. */
-static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, const Run *r) {
-  Needs w = {.ctx = ctx, .bits = bits_of(ctx, stored, n), .run = r};
-  bool ok = true, any = false;
-  for (size_t i = 0; i < n; i++) {
-    any |= stored[i]->filled || stored[i]->data;
-    if (stored[i]->fixed && stored[i]->filled) older_overwritten(ctx, stored[i]);
-  }
-  for (TgTensor *t = any ? ctx->expressions : NULL; ok && t; t = t->next_place)
-    ok = need_handle(&w, t);
-  for (size_t i = 0; ok && any && i < ctx->waiting.len; i++) {
-    Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
-    if (b->store && !stored_now(stored, n, b)) ok = need(&w, b->store->src[1]);
-  }
-  ok = ok && needs_walk(&w) && (!w.seen || needed_copied(&w, stored, n));
-  for (size_t i = 0; ok && i < n; i++)
-    ok = memory_prepare(ctx, stored[i]);
-  needs_end(&w);
-  return ok || no_memory(ctx);
-}
-
-TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) {
-  return old_versions_kept(ctx, b, n, NULL) ? TG_OK : ctx->err.status;
 }
 
 /* ---- running */

@@ -35,6 +35,7 @@ typedef struct Buffer {
   bool forgotten;                /* it is not known any more how it was computed */
   int generation;                /* number of realized values on the longest remembered path to it */
   bool needed;                   /* scratch of a graph walk */
+  bool changes;                  /* scratch: it is about to be stored to */
   void *data;                    /* NULL until first needed; the engine allocates a kernel's output */
   bool borrowed, marked, filled; /* borrowed: data is the user's (CPU, INTERP); filled: holds a value */
   void (*destroy)(void *data, void *user); /* for borrowed data */
@@ -57,6 +58,8 @@ typedef struct Buffer {
   int64_t owner;
 } Buffer;
 
+enum { MOST_BELOW = 4 };
+
 struct TgTensor {
   TgContext *ctx;
   UOp *uop; /* has a shape */
@@ -66,6 +69,10 @@ struct TgTensor {
   /* the memory that uop is a view of; NULL: uop is an expression, whose value no store changes */
   Buffer *memory;
   TgTensor *next_place, **place_link; /* in memory->places, or in ctx->expressions if it is an expression */
+  /* The uids of the memories in the graph of an expression, as far as they are known (versions.c). nbelow: -1:
+   * not looked at; more than MOST_BELOW: there are more. */
+  int64_t below[MOST_BELOW];
+  int nbelow;
   /* scratch: what uop becomes if this succeeds for all handles of a list */
   UOp *then;
   /* A contiguous copy of the elements, for tg_map of a strided view; and the way back from it. */

@@ -121,6 +121,7 @@ void places_unlink(TgTensor *t) {
 void places_link(TgTensor *t, Buffer *b) {
   TgTensor **list = b ? &b->places : &t->ctx->expressions;
   t->memory = b;
+  t->nbelow = -1;
   if (!b) t->ctx->read_below |= t->uop->ranges;
   if (!b && !t->link) return; /* a hidden handle of a part is in no list */
   t->next_place = *list;

@@ -110,6 +110,7 @@ void shard_unlink(TgTensor *t) {
   mem_free(&t->ctx->mem, t->part);
   t->part = NULL;
   t->nparts = 0;
+  t->nbelow = -1; /* the graph may have changed while it had parts */
   t->indirect = false;
 }
 

@@ -38,12 +38,19 @@ static TgTensor *by_units(TgTensor *x, TgTensor *w) {
   return tg_mul(tg_matmul(x, tg_transpose(tg_cast(w, TG_F16), 0, 1), .dtype = TG_F32), most);
 }
 
+/* x (n, in) times w (out, in) of bf16 by a processor's dot products of bf16: x is rounded, sums are f32. */
+static TgTensor *by_bf16(TgTensor *x, TgTensor *w) {
+  return tg_matmul(tg_cast(x, TG_BF16), tg_transpose(w, 0, 1), .dtype = TG_F32);
+}
+
 /* x times a matrix with values w. packed: the same matrix packed, or NULL. */
 static TgTensor *times(const TgLlm *m, TgTensor *x, TgTensor *w, TgTensor *bias, const TgPacked *packed,
                        LlmRows r) {
-  bool units = m->units && !is_learned(r) && r.each >= LEAST_ROWS_OF_UNITS;
+  bool many = !is_learned(r) && r.each >= LEAST_ROWS_OF_UNITS, units = m->units && many;
+  bool rounds = m->activations == 8 && many && tg_dtype(w) == TG_BF16;
   TgTensor *y = packed && !is_learned(r) ? tg_packed_linear(x, packed, m->activations)
                 : units                  ? by_units(x, w)
+                : rounds                 ? by_bf16(x, w)
                                          : tg_linear(x, w, NULL);
   return bias ? tg_add(y, tg_cast(bias, TG_F32)) : y;
 }

@@ -92,12 +92,13 @@ typedef struct TgLlm TgLlm;
  * bits for each element and one scale for 32 elements; NULL: as cache says. activations: the bits of the
  * numbers that quantised matrices are multiplied with; 16 (the default, 0): on a CPU these matrices are
  * packed when the model is opened (tg_packed_new), and activations are rounded to 16 bits below the
- * largest of 32 numbers; 8: they are rounded to 8 bits, as llama.cpp does, which is half the work; on a
- * GPU, with 8 and 16, a prompt's tokens are multiplied as f16 by its matrix units; 32: products are f32,
- * and weights stay views of the file. pooling: how tg_llm_embed makes one vector of a text, "mean", "cls"
- * or "last"; "rank": a decoder ranks texts by its answer, "yes" or "no" (tg_llm_rank); NULL: as the file
- * says, or the mean if it says nothing. An encoder reads a text at once, so block, batch and the caches
- * are ignored for it, and its context is at most the context of the training. */
+ * largest of 32 numbers; 8: they are rounded to 8 bits, as llama.cpp does, which is half the work, and a
+ * prompt's to bf16 if the weights are bf16; on a GPU, with 8 and 16, a prompt's tokens are multiplied as
+ * f16 by its matrix units; 32: products are f32, and weights stay views of the file. pooling: how
+ * tg_llm_embed makes one vector of a text, "mean", "cls" or "last"; "rank": a decoder ranks texts by its
+ * answer, "yes" or "no" (tg_llm_rank); NULL: as the file says, or the mean if it says nothing. An encoder
+ * reads a text at once, so block, batch and the caches are ignored for it, and its context is at most the
+ * context of the training. */
 typedef struct TgLlmOptions {
   size_t size;
   const char *set;

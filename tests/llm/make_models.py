@@ -401,6 +401,10 @@ def make(arch, **numbers):
         m.add("cls.output.weight", k["labels"], d)
     if k.get("quantised"):
         quantise(m)
+    if k.get("bf16"):
+        for name in [n for n, w in m.w.items() if w.ndim > 1]:
+            high = (m.w[name].astype("<f4").view("<u4") >> 16).astype("<u2")
+            m.raw[name], m.w[name] = (30, high.tobytes()), (high.astype("<u4") << 16).view("<f4")
     return m
 
 
@@ -512,6 +516,7 @@ MODELS = {
     "llama-factors": make("llama", factors=True, kv_heads=1),
     "llama-window": make("llama", window=3, kv_heads=4),
     "llama-experts": make("llama", experts=4, used=2, expert_ffn=12),
+    "llama-bf16": make("llama", bf16=True, width=32, ffn=48, head=16),
     "llama-cache": make("llama", cache="q8_0", head=40, heads=2, kv_heads=1),
     "qwen2": make("qwen2", tied=True),
     "qwen3": make("qwen3", head=10),

@@ -29,59 +29,33 @@ static const char *golden(const char *name) {
   return path;
 }
 
-static const char *const names[] = {"llama",
-                                    "llama-tied-linear",
-                                    "llama-ntk",
-                                    "llama-yarn",
-                                    "llama-factors",
-                                    "llama-window",
-                                    "llama-experts",
-                                    "qwen2",
-                                    "qwen3",
-                                    "qwen2moe",
-                                    "qwen3moe",
-                                    "gpt-oss",
-                                    "smollm3",
-                                    "gemma",
-                                    "gemma2",
-                                    "gemma3",
-                                    "phi3",
-                                    "phi3-long",
-                                    "glm4",
-                                    "gpt2",
-                                    "granite",
-                                    "granitemoe",
-                                    "olmo2",
-                                    "command-r",
-                                    "cohere2",
-                                    "exaone",
-                                    "internlm2",
-                                    "starcoder2",
-                                    "nemotron",
-                                    "stablelm",
-                                    "stablelm-12b",
-                                    "phi2",
-                                    "phi2-joined",
-                                    "gptneox",
-                                    "gptneox-serial",
-                                    "falcon",
-                                    "falcon-40b",
-                                    "bloom",
-                                    "mpt",
-                                    "mpt-learned",
-                                    "olmo",
-                                    "olmoe",
-                                    "minicpm",
-                                    "minicpm-usual",
-                                    "deepseek",
-                                    "deepseek2",
-                                    "deepseek2-lite",
-                                    "glm4moe",
-                                    "ernie4_5",
-                                    "hunyuan-dense",
-                                    "exaone4",
-                                    "exaone4-small",
-                                    "seed_oss"};
+static const char *const names[] = {"llama",         "llama-tied-linear",
+                                    "llama-ntk",     "llama-yarn",
+                                    "llama-factors", "llama-window",
+                                    "llama-experts", "llama-bf16",
+                                    "qwen2",         "qwen3",
+                                    "qwen2moe",      "qwen3moe",
+                                    "gpt-oss",       "smollm3",
+                                    "gemma",         "gemma2",
+                                    "gemma3",        "phi3",
+                                    "phi3-long",     "glm4",
+                                    "gpt2",          "granite",
+                                    "granitemoe",    "olmo2",
+                                    "command-r",     "cohere2",
+                                    "exaone",        "internlm2",
+                                    "starcoder2",    "nemotron",
+                                    "stablelm",      "stablelm-12b",
+                                    "phi2",          "phi2-joined",
+                                    "gptneox",       "gptneox-serial",
+                                    "falcon",        "falcon-40b",
+                                    "bloom",         "mpt",
+                                    "mpt-learned",   "olmo",
+                                    "olmoe",         "minicpm",
+                                    "minicpm-usual", "deepseek",
+                                    "deepseek2",     "deepseek2-lite",
+                                    "glm4moe",       "ernie4_5",
+                                    "hunyuan-dense", "exaone4",
+                                    "exaone4-small", "seed_oss"};
 
 enum { NAMES = sizeof names / sizeof *names, MOST_TOKENS = 16, MOST_LOGITS = 512, VOCABULARY = 20 };
 
@@ -157,6 +131,29 @@ static void test_quantised(void **state) {
       logits_are(m, files[f], want, n - 1, close);
       tg_llm_free(m);
     }
+}
+
+/* Weights of bf16 in a block of a prompt: with 8 bits activations are rounded to bf16, too, by at most 1/256. A single
+ * token's stay f32. */
+static void test_bf16(void **state) {
+  (void)state;
+  int32_t ids[MOST_TOKENS];
+  float want[MOST_LOGITS];
+  double off[2] = {0}, largest = 0;
+  for (int k = 0; k < 2; k++) {
+    TgLlm *m = tg_llm_open(C, golden("llama-bf16"), .context = 24, .block = 16, .activations = k ? 8 : 16);
+    if (!m) fail_msg("llama-bf16: %s", tg_errmsg(C));
+    int64_t n = expected(m, ids, want), v = tg_llm_about(m).vocabulary;
+    if (tg_llm_eval(m, ids, n)) fail_msg("llama-bf16: %s", tg_errmsg(C));
+    const float *got = tg_llm_logits(m);
+    for (int64_t i = 0; i < v; i++) {
+      off[k] = fmax(off[k], fabs((double)(got[i] - want[(n - 1) * v + i])));
+      largest = fmax(largest, fabs((double)got[i]));
+    }
+    tg_llm_free(m);
+  }
+  if (!(off[0] <= 1e-4 && off[1] > 1e-4 && off[1] < largest / 100))
+    fail_msg("off by %g and %g of %g", off[0], off[1], largest);
 }
 
 static void test_architectures(void **state) {
@@ -908,15 +905,16 @@ static void test_memory(void **state) {
 #define SUITE(open)                                                                                          \
   const struct CMUnitTest open##_tests[] = {                                                                 \
       cmocka_unit_test(test_architectures), cmocka_unit_test(test_sequences),                                \
-      cmocka_unit_test(test_activations),   cmocka_unit_test(test_folders),                                  \
-      cmocka_unit_test(test_wrong_folders), cmocka_unit_test(test_many),                                     \
-      cmocka_unit_test(test_quantised),     cmocka_unit_test(test_reaches),                                  \
-      cmocka_unit_test(test_rows),          cmocka_unit_test(test_settled),                                  \
-      cmocka_unit_test(test_embedding),     cmocka_unit_test(test_losses),                                   \
-      cmocka_unit_test(test_cache),         cmocka_unit_test(test_story),                                    \
-      cmocka_unit_test(test_story_q8),      cmocka_unit_test(test_replay),                                   \
-      cmocka_unit_test(test_limits),        cmocka_unit_test(test_first_logits),                             \
-      cmocka_unit_test(test_hostile),       cmocka_unit_test(test_memory),                                   \
+      cmocka_unit_test(test_activations),   cmocka_unit_test(test_bf16),                                     \
+      cmocka_unit_test(test_folders),       cmocka_unit_test(test_wrong_folders),                            \
+      cmocka_unit_test(test_many),          cmocka_unit_test(test_quantised),                                \
+      cmocka_unit_test(test_reaches),       cmocka_unit_test(test_rows),                                     \
+      cmocka_unit_test(test_settled),       cmocka_unit_test(test_embedding),                                \
+      cmocka_unit_test(test_losses),        cmocka_unit_test(test_cache),                                    \
+      cmocka_unit_test(test_story),         cmocka_unit_test(test_story_q8),                                 \
+      cmocka_unit_test(test_replay),        cmocka_unit_test(test_limits),                                   \
+      cmocka_unit_test(test_first_logits),  cmocka_unit_test(test_hostile),                                  \
+      cmocka_unit_test(test_memory),                                                                         \
   };                                                                                                         \
   failed += cmocka_run_group_tests(open##_tests, open, close_all)
 

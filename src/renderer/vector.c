@@ -95,16 +95,20 @@ static const char f2bf_vec[] = "INL $T $F($S x) {\n  $U b = ($U)x, q = (b >> 16)
                                "(b + 0x7fff + ((b >> 16) & 1)) >> 16;\n"
                                "  return __builtin_convertvector((q & m) | (r & ~m), $T);\n}";
 /* f16 in both directions: by instructions if the processor has them for this many lanes, or for eight at a
- * time; otherwise by bits, as for fp8 below. A loop over the lanes would take a hundred times as long. */
+ * time; otherwise by bits, as for fp8 below. A loop over the lanes would take a hundred times as long. The empty
+ * asm hides from Clang what was converted: it turns a comparison of the result into one of f16, which it then
+ * does lane by lane (a sigmoid took five times as long). */
 #define BY_EIGHT                                                                                             \
   "#elif $N % 8 == 0 && defined(__F16C__)\n"                                                                 \
   "  typedef i16 half8 __attribute__((vector_size(16)));\n  typedef f32 float8 "                             \
   "__attribute__((vector_size(32)));\n"                                                                      \
   "  $T r;\n  PARTS for (int i = 0; i < $N; i += 8) {\n    half8 h;\n    float8 f;\n"
 static const char h2f_vec[] =
-    "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  return "
-    "($T)__builtin_ia32_vcvtph2ps512_mask(($I)a, ($T){0}, -1, 4);\n" BY_EIGHT
+    "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  $T r = "
+    "($T)__builtin_ia32_vcvtph2ps512_mask(($I)a, ($T){0}, -1, 4);\n"
+    "#ifdef __clang__\n  __asm__(\"\" : \"+v\"(r));\n#endif\n  return r;\n" BY_EIGHT
     "    __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);\n    f = __builtin_ia32_vcvtph2ps256(h);\n"
+    "#ifdef __clang__\n    __asm__(\"\" : \"+x\"(f));\n#endif\n"
     "    __builtin_memcpy((char *)&r + 4 * i, &f, 32);\n  }\n  return r;\n"
     "#else\n  $U b = __builtin_convertvector(a, $U), m = b & 0x7fff, low = ($U)(m < 0x400);\n"
     "  $U top = ($U)(m >= 0x7c00) & (112u << 23), n = (m << 13) + (112u << 23) + top;\n"

@@ -8,7 +8,11 @@ VECTOR(i16, 16)
 #define H_f32x16_f16
 INL f32x16 f32x16_f16(u16x16 a) {
 #if 16 == 16 && defined(__AVX512F__)
-  return (f32x16)__builtin_ia32_vcvtph2ps512_mask((i16x16)a, (f32x16){0}, -1, 4);
+  f32x16 r = (f32x16)__builtin_ia32_vcvtph2ps512_mask((i16x16)a, (f32x16){0}, -1, 4);
+#ifdef __clang__
+  __asm__("" : "+v"(r));
+#endif
+  return r;
 #elif 16 % 8 == 0 && defined(__F16C__)
   typedef i16 half8 __attribute__((vector_size(16)));
   typedef f32 float8 __attribute__((vector_size(32)));
@@ -18,6 +22,9 @@ INL f32x16 f32x16_f16(u16x16 a) {
     float8 f;
     __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);
     f = __builtin_ia32_vcvtph2ps256(h);
+#ifdef __clang__
+    __asm__("" : "+x"(f));
+#endif
     __builtin_memcpy((char *)&r + 4 * i, &f, 32);
   }
   return r;
@@ -64,7 +71,11 @@ VECTOR(i16, 8)
 #define H_f32x8_f16
 INL f32x8 f32x8_f16(u16x8 a) {
 #if 8 == 16 && defined(__AVX512F__)
-  return (f32x8)__builtin_ia32_vcvtph2ps512_mask((i16x8)a, (f32x8){0}, -1, 4);
+  f32x8 r = (f32x8)__builtin_ia32_vcvtph2ps512_mask((i16x8)a, (f32x8){0}, -1, 4);
+#ifdef __clang__
+  __asm__("" : "+v"(r));
+#endif
+  return r;
 #elif 8 % 8 == 0 && defined(__F16C__)
   typedef i16 half8 __attribute__((vector_size(16)));
   typedef f32 float8 __attribute__((vector_size(32)));
@@ -74,6 +85,9 @@ INL f32x8 f32x8_f16(u16x8 a) {
     float8 f;
     __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);
     f = __builtin_ia32_vcvtph2ps256(h);
+#ifdef __clang__
+    __asm__("" : "+x"(f));
+#endif
     __builtin_memcpy((char *)&r + 4 * i, &f, 32);
   }
   return r;

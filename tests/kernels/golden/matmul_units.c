@@ -12,7 +12,11 @@ VECTOR(i16, 8)
 #define H_f32x8_f16
 INL f32x8 f32x8_f16(u16x8 a) {
 #if 8 == 16 && defined(__AVX512F__)
-  return (f32x8)__builtin_ia32_vcvtph2ps512_mask((i16x8)a, (f32x8){0}, -1, 4);
+  f32x8 r = (f32x8)__builtin_ia32_vcvtph2ps512_mask((i16x8)a, (f32x8){0}, -1, 4);
+#ifdef __clang__
+  __asm__("" : "+v"(r));
+#endif
+  return r;
 #elif 8 % 8 == 0 && defined(__F16C__)
   typedef i16 half8 __attribute__((vector_size(16)));
   typedef f32 float8 __attribute__((vector_size(32)));
@@ -22,6 +26,9 @@ INL f32x8 f32x8_f16(u16x8 a) {
     float8 f;
     __builtin_memcpy(&h, (const char *)&a + 2 * i, 16);
     f = __builtin_ia32_vcvtph2ps256(h);
+#ifdef __clang__
+    __asm__("" : "+x"(f));
+#endif
     __builtin_memcpy((char *)&r + 4 * i, &f, 32);
   }
   return r;

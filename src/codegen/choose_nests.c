@@ -45,19 +45,29 @@ static bool nest_add(Nests *n, UOp *root, uint64_t own, bool sums) {
   return vec_push(n->k->mem, &n->at.at[i].roots, root);
 }
 
+/* Whether a sum has the very loops of this store, which keeps what is summed: one nest computes both, and
+ * takes the opts of the sum, whose loops no VEC can have. */
+static bool with_a_sum(const Nests *n, uint64_t own) {
+  bool with = false;
+  for (size_t i = 0; i < n->at.len; i++)
+    with |= n->at.at[i].own == own && n->at.at[i].sums;
+  return with;
+}
+
 static bool nests_find(Nests *n) {
   const Info *f = n->f;
   const UOp *sink = n->k->sink;
   bool ok = true;
   for (int i = 0; i < f->nr; i++)
     if (f->r[i].grid && f->r[i].nout == sink->nsrc) n->around |= bit_of(f->r[i].r);
-  for (int i = 0; ok && i < sink->nsrc + (int)f->fills.len; i++) {
-    UOp *s = i < sink->nsrc ? sink->src[i] : f->fills.at[i - sink->nsrc];
-    ok = nest_add(n, s, listed_loops(s, 2) & ~n->around, false);
-  }
   for (size_t i = 0; ok && i < f->reduces.len; i++) {
     UOp *u = f->reduces.at[i];
     if (!(u->ranges & ~n->around)) ok = nest_add(n, u, listed_loops(u, 1), true);
+  }
+  for (int i = 0; ok && i < sink->nsrc + (int)f->fills.len; i++) {
+    UOp *s = i < sink->nsrc ? sink->src[i] : f->fills.at[i - sink->nsrc];
+    uint64_t own = listed_loops(s, 2) & ~n->around;
+    ok = with_a_sum(n, own) || nest_add(n, s, own, false);
   }
   return ok;
 }

@@ -39,12 +39,25 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
  * holds the nodes above a load that no gate proves to be inside its buffer yet; other nodes are not
  * entered again. The statements that fill local memory, which are under an AFTER, are not part of the
  * branch. A condition that is data gates only the addresses that it compares. */
-/* Whether this is local memory with room for the longest run of a loop whose number of iterations is
- * unknown. */
-static bool partly_filled(const UOp *memory) {
-  for (int i = 1; memory->op == OPS_AFTER && i < memory->nsrc; i++)
-    for (int k = 2; memory->src[i]->op == OPS_STORE && k < memory->src[i]->nsrc; k++)
-      if (memory->src[i]->src[k]->op == OPS_RANGE && !is_const(memory->src[i]->src[k]->src[0])) return true;
+/* Whether an axis of local memory is read by a loop that runs as often as loop r, which fills the axis. */
+static bool runs_as_often(const UOp *index, const UOp *filled, const UOp *r) {
+  bool often = false;
+  for (int d = 1; d <= index_naxes(index) && d <= index_naxes(filled); d++)
+    often |= filled->src[d] == r && index->src[d]->op == OPS_RANGE && index->src[d]->src[0] == r->src[0];
+  return often;
+}
+
+/* Whether this reads local memory with room for the longest run of a loop whose number of iterations is
+ * unknown, and may read what that loop does not fill. */
+static bool partly_filled(const UOp *index) {
+  const UOp *memory = index->src[0];
+  for (int i = 1; memory->op == OPS_AFTER && i < memory->nsrc; i++) {
+    const UOp *s = memory->src[i];
+    for (int k = 2; s->op == OPS_STORE && k < s->nsrc; k++)
+      if (s->src[k]->op == OPS_RANGE && !is_const(s->src[k]->src[0]) &&
+          !runs_as_often(index, s->src[0], s->src[k]))
+        return true;
+  }
   return false;
 }
 
@@ -59,7 +72,7 @@ typedef struct Over {
 } Over;
 
 static bool is_loose(const UOp *index, Over o) {
-  if (partly_filled(index->src[0])) return true;
+  if (partly_filled(index)) return true;
   const UOp *memory = memory_of(index);
   if (memory->op == OPS_DEFINE_REG) return false;
   if (index->ranges & o.past) return true;

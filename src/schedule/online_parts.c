@@ -15,7 +15,7 @@
  * The number of parts follows from lengths alone, and parts are put together in their order, so results
  * are the same for any number of threads. */
 #include "schedule/stage.h"
-#include "uop/rescale.h"
+#include "uop/merge.h"
 #include <string.h>
 
 enum {
@@ -226,8 +226,7 @@ static bool find_kind(Pair *p) {
   if (first == OPS_ADD) return second == OPS_ADD && mean_of(p);
   if (p->kind == BY_CHANGE && !uop_contains(p->s->st, p->s->mem, &p->term, 1, p->own))
     return false; /* the maximum is of another row */
-  bool can = p->kind == BY_CHOICE ? second == OPS_MAX : second == OPS_ADD || second == OPS_MAX;
-  return can && first == OPS_MAX && dtype_is_float((DType)a->dtype);
+  return (p->kind == BY_CHANGE || second == OPS_MAX) && first == OPS_MAX && dtype_is_float((DType)a->dtype);
 }
 
 /* ---- the parts */
@@ -326,10 +325,8 @@ static UOp *by_choice(const Pair *p, UOp *chosen, UOp *of_part) {
 static UOp *by_change(const Pair *p, Ops op, UOp *sum, UOp *of_part) {
   Sched *s = p->s;
   UOp *old = with_result(p, p->term, of_part);
-  Ops mark = op == OPS_ADD ? OPS_SCALE : OPS_SHIFT;
-  UOp *asked = old ? UNEW(s->st, mark, (DType)old->dtype, 1, ARG0, old, of_part, p->result) : NULL;
-  UOp *change = asked ? uop_answer(s->st, s->mem, pm_rescale, (void *)&p->axes, asked) : NULL;
-  return change ? rescaled(s->st, op, sum, change, of_part, p->result) : NULL;
+  UOp *change = change_of(s->st, s->mem, op, &p->axes, old, of_part, p->result);
+  return rescaled(s->st, op, sum, change, of_part, p->result);
 }
 
 /* The second reduction, over parts. NULL: its terms do not all change in the same way. */

@@ -3,11 +3,12 @@
  * adds its sum to an accumulator. The accumulator is the output itself if that is just the sum. Otherwise
  * it is local memory, and the last block computes the outputs from it. A block is summed from zero, so
  * that no sum gets longer than a block. */
-#include "codegen/nest.h"
+#include "codegen/split.h"
 
 typedef struct Blocked {
   UOp *nest, *loop,
       *sum; /* outermost loop of the outputs, loop of the reduction, INDEX that reads the register */
+  Ops op;
   UOpVec stores;
   bool plain;    /* there is one output, and it is the sum */
   UOpVec around; /* ranges of the loops of the outputs, innermost first */
@@ -44,6 +45,7 @@ static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
   for (size_t i = 0; ok && i < at.len; i++) {
     UOp *s = at.at[i].u;
     if (s == u) here = (int)i;
+    if (s->op == OPS_ACC) b->op = (Ops)s->arg.reduce.op;
     if (s->op != OPS_STORE) continue;
     starts += stored_in(s)->op == OPS_DEFINE_REG;
     if (stored_in(s)->op != OPS_PARAM) continue;
@@ -88,8 +90,7 @@ static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
       *room = !__builtin_mul_overflow(n, r->src[0]->vmax, &n) && n <= most;
     }
   if (!*room || !flat) return NULL;
-  Arg arg = {.param = {n, k->next_local++}};
-  UOp *memory = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)b->sum->dtype, 1, 0, NULL, arg);
+  UOp *memory = local_memory(k, b->sum->dtype, n);
   return memory ? UNEW(k->st, OPS_INDEX, (DType)memory->dtype, 1, ARG0, memory, flat) : NULL;
 }
 
@@ -115,33 +116,20 @@ static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block,
   return with[0] && with[1] && nest ? nest_replace(k, nest, b->stores.at[0], 2, with) : NULL;
 }
 
-static bool tile_sum(Kernel *k, UOp *u, int64_t most_trips, const Blocked *b, const char **why) {
-  UOp *r = u->src[0], *n = num(k, most_trips), *acc = b->stores.at[0]->src[0];
-  UOp *size = r->src[0], *blocks = ix(k, OPS_FLOORDIV, ix(k, OPS_ADD, size, num(k, most_trips - 1)), n);
+static bool tile_sum(Kernel *k, UOp *u, int64_t n, const Blocked *b, const char **why) {
+  UOp *r = u->src[0], *blocks = blocks_in(k, r->src[0], n), *acc = b->stores.at[0]->src[0];
   bool room = true;
-  if (most_trips >= size->vmax) return true;
+  if (n >= r->src[0]->vmax) return true;
   if (!b->plain && !(acc = accumulator(k, b, &room))) {
     if (!room) *why = "local memory has no room for its sums";
     return false;
   }
   blocks = ix(k, OPS_MAX, blocks, num(k, 1)); /* an empty sum is stored, too */
-  UOp *block = range_marked(k, kernel_range(k, blocks, AXIS_REDUCE, r), BLOCKS_OF - (int)range_root(r));
-  UOp *begin = block ? uop_alu2(k->st, OPS_MUL, block, n) : NULL, *trips = n;
-  if (begin && !(is_const(size) && size->vmax % most_trips == 0))
-    trips = ix_min(k, ix(k, OPS_SUB, size, begin), n);
-  UOp *inner = trips ? kernel_range(k, trips, AXIS_REDUCE, r) : NULL,
-      *at = inner ? add(k, begin, inner) : NULL;
-  UOp *body = at ? kernel_with(k, body_of(k, u), 1, &r, &at) : NULL;
-  UOp *loop = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
+  UOp *block = range_of_blocks(k, blocks, AXIS_REDUCE, r);
+  UOp *loop = loop_of_block(k, u, block, n, r);
   UOp *nest = loop ? nest_replace(k, b->nest, u, 1, &loop) : NULL;
   UOp *first = block ? uop_alu2(k->st, OPS_CMPLT, block, num(k, 1)) : NULL;
-  Ops op = OPS_ADD;
-  PlaceVec places = {0};
-  if (nest && nest_places(k, nest, &places))
-    for (size_t i = 0; i < places.len; i++)
-      if (places.at[i].u->op == OPS_ACC) op = (Ops)places.at[i].u->arg.reduce.op;
-  vec_free(k->mem, &places);
-  UOp *all = first ? uop_where(k->st, first, b->sum, uop_alu2(k->st, op, acc, b->sum)) : NULL;
+  UOp *all = first ? uop_where(k->st, first, b->sum, uop_alu2(k->st, b->op, acc, b->sum)) : NULL;
   if (b->plain) {
     UOp *store = all ? statement_with(k, b->stores.at[0], all) : NULL;
     nest = nest && store ? nest_replace(k, nest, b->stores.at[0], 1, &store) : NULL;

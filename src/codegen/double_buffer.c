@@ -46,8 +46,7 @@ static bool take_apart(Pipe *p) {
     UOp *m = stored_in(u->src[1]);
     ok = vec_push(k->mem, &p->fills, u) && vec_push(k->mem, &p->memory, m);
     for (int j = 1; ok && j < p->n; j++) {
-      Arg arg = {.param = {m->arg.param.nelem, k->next_local++}};
-      UOp *other = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL, arg);
+      UOp *other = local_memory(k, m->dtype, m->arg.param.nelem);
       ok = other && vec_push(k->mem, &p->memory, other);
     }
   }

@@ -166,18 +166,12 @@ static bool starts_before(const UOp *body, int i, const UOp *reg, bool *stepped)
  * register instead; once the threads have joined that, *after adds it to the first. */
 static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
   Kernel *k = g->k;
-  UOp *acc = *step, *x = acc->src[0], *reg = x->src[0], *list[MAX_LIST];
-  Ops op = (Ops)acc->arg.reduce.op;
-  int n = 0;
-  for (int i = 2; i < acc->nsrc; i++)
-    if (depends(k, x, acc->src[i])) list[n++] = acc->src[i];
-  UOp *mine = reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src),
-      *own = reg_at(k, mine, x->nsrc - 1, x->src + 1);
-  UOp *start = reg_start(k, own, op, n, list);
-  if (!start || !vec_push(k->mem, out, start)) return NULL;
-  *after = acc_new(k, op, x, own, n, list);
-  *step = kernel_with(k, acc, 1, &reg, &mine);
-  return *after && *step ? kernel_with(k, u, 1, &reg, &mine) : NULL;
+  UOp *reg = stored_in(*step);
+  PartReg own = reg_part(k, *step, NULL);
+  if (!own.start || !vec_push(k->mem, out, own.start)) return NULL;
+  *after = own.merge;
+  *step = kernel_with(k, *step, 1, &reg, &own.at->src[0]);
+  return *after && *step ? kernel_with(k, u, 1, &reg, &own.at->src[0]) : NULL;
 }
 
 /* Whether statement i of a body is followed by another whose threads each step reg, before any statement

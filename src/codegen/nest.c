@@ -7,6 +7,7 @@
  * the same ranges share their loops. Inside a loop, a statement follows the statements that its value needs.
  * Stores to buffers come last, after all loads of the old contents. */
 #include "codegen/nest.h"
+#include "uop/merge.h"
 #include <string.h>
 
 /* ---- which loops a node is in: its free ranges, exact for any number of loops */
@@ -239,9 +240,45 @@ bool starts_register(Kernel *k, UOp *store) {
 }
 
 UOp *reg_start(Kernel *k, UOp *at, Ops op, int n, UOp *const *expanded) {
-  if (!at) return NULL;
-  DType d = (DType)at->dtype;
-  return write_new(k, at, uop_const(k->st, d, op_identity(op, d)), n, expanded);
+  return at ? write_new(k, at, uop_identity(k->st, op, at->dtype), n, expanded) : NULL;
+}
+
+UOp *reg_like(Kernel *k, const UOp *reg, UOp *r) {
+  UOp *extent[MAX_LIST + 1];
+  int n = reg->nsrc;
+  if (n > MAX_LIST - (r != NULL)) return NULL;
+  if (n) memcpy(extent, reg->src, (size_t)n * sizeof *extent);
+  if (r) extent[n++] = r->src[0];
+  return reg_new(k, (DType)reg->dtype, n, extent);
+}
+
+UOp *reg_at_too(Kernel *k, UOp *reg, const UOp *x, UOp *r) {
+  UOp *at[MAX_LIST + 1];
+  int n = x->nsrc - 1;
+  if (n > MAX_LIST) return NULL;
+  if (n) memcpy(at, x->src + 1, (size_t)n * sizeof *at);
+  if (r) at[n++] = r;
+  return reg_at(k, reg, n, at);
+}
+
+UOp *local_memory(Kernel *k, int dtype, int64_t nelem) {
+  return uop_new(k->st, OPS_DEFINE_LOCAL, (DType)dtype, 1, 0, NULL, (Arg){.param = {nelem, k->next_local++}});
+}
+
+int acc_moves(Kernel *k, const UOp *acc, UOp **list) {
+  int n = 0;
+  for (int i = 2; i < acc->nsrc; i++)
+    if (depends(k, acc->src[0], acc->src[i])) list[n++] = acc->src[i];
+  return n;
+}
+
+PartReg reg_part(Kernel *k, const UOp *acc, UOp *lane) {
+  UOp *x = acc->src[0], *list[MAX_LIST + 1];
+  Ops op = (Ops)acc->arg.reduce.op;
+  int n = acc_moves(k, acc, list);
+  if (lane) list[n++] = lane;
+  UOp *at = reg_at_too(k, reg_like(k, x->src[0], lane), x, lane);
+  return (PartReg){at, reg_start(k, at, op, n, list), acc_new(k, op, x, at, n, list)};
 }
 
 /* ---- statements in order */
@@ -537,6 +574,12 @@ bool nest_places(const Kernel *k, UOp *root, PlaceVec *out) {
   return ok;
 }
 
+int place_of_start(const PlaceVec *at, const UOp *reg) {
+  for (size_t i = 0; i < at->len; i++)
+    if (at->at[i].u->op == OPS_STORE && stored_in(at->at[i].u) == reg) return (int)i;
+  return -1;
+}
+
 /* Recursion is safe because loops nest only as deep as a kernel has axes. */
 static UOp *replaced(Kernel *k, UOp *u, const UOp *old, int n, UOp *const *with, bool *found) {
   if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
@@ -732,14 +775,9 @@ static bool touched_outside(Kernel *k, UOp *u, const UOp *m) {
 static bool fresh_memory(Fresh *f, UOp *in, const UOp *store) {
   UOp *m = stored_in(store);
   if (fresh_has(f, m)) return true;
-  if (starts_register(f->k, (UOp *)store))
-    return fresh_add(f, m,
-                     uop_new(f->k->st, OPS_DEFINE_REG, (DType)m->dtype, m->lanes, m->nsrc, m->src,
-                             (Arg){.param = {m->arg.param.nelem, f->k->next_reg++}}));
+  if (starts_register(f->k, (UOp *)store)) return fresh_add(f, m, reg_like(f->k, m, NULL));
   if (m->op == OPS_DEFINE_LOCAL && !touched_outside(f->k, in, m))
-    return fresh_add(f, m,
-                     uop_new(f->k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL,
-                             (Arg){.param = {m->arg.param.nelem, f->k->next_local++}}));
+    return fresh_add(f, m, local_memory(f->k, m->dtype, m->arg.param.nelem));
   return true;
 }
 

@@ -57,6 +57,8 @@ UOp *index_gated(Kernel *k, UOp *x, UOp *gate);
 
 bool nest_build(Kernel *k);
 bool nest_places(const Kernel *k, UOp *root, PlaceVec *out);
+/* The place of the STORE that starts a register; -1: there is none. */
+int place_of_start(const PlaceVec *at, const UOp *reg);
 UOp *loop_new(Kernel *k, UOp *range, int n, UOp *const *body);
 
 /* Simplifies all expressions and removes loops of one iteration, keeping their bodies. */
@@ -162,6 +164,23 @@ UOp *reg_at(Kernel *k, UOp *reg, int n, UOp *const *at); /* the INDEX of a regis
 UOp *write_new(Kernel *k, UOp *to, UOp *value, int n, UOp *const *expanded);
 UOp *acc_new(Kernel *k, Ops op, UOp *acc, UOp *value, int n, UOp *const *expanded);
 UOp *reg_start(Kernel *k, UOp *at, Ops op, int n, UOp *const *expanded); /* the STORE of the identity of op */
+UOp *local_memory(Kernel *k, int dtype, int64_t nelem);                  /* new local memory */
+/* A new register like reg, with one more axis for r unless r is NULL, and the INDEX of it that is like x. */
+UOp *reg_like(Kernel *k, const UOp *reg, UOp *r);
+UOp *reg_at_too(Kernel *k, UOp *reg, const UOp *x, UOp *r);
+/* Lists the ranges of an ACC along which its register moves. */
+int acc_moves(Kernel *k, const UOp *acc, UOp **list);
+
+/* A register for partial results of what an ACC reduces. Lanes (opts.c), blocks of a long sum (sums.c) and threads
+ * (gpu.c) all split a reduction by it. at: its INDEX. start: the STORE of the identity. merge: the ACC that merges
+ * it into the register of the first ACC. */
+typedef struct PartReg {
+  UOp *at, *start, *merge;
+} PartReg;
+
+/* lane: NULL, or a range for each of whose values there is a partial result. NULL in the answer: out of memory, or
+ * the register has too many axes. */
+PartReg reg_part(Kernel *k, const UOp *acc, UOp *lane);
 
 static inline bool is_loop(const UOp *u) { return u->op == OPS_LOOP; }
 
@@ -221,7 +240,7 @@ bool matrix_product(Kernel *k, const UOp *v, const struct MatrixShape *s, const 
 const struct MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, const UOp *row,
                                      const UOp *column);
 /* Whether a loop writes running sums, which can be computed without running its iterations one after
- * another (scan.c). */
+ * another (join.c). */
 bool is_scan(Kernel *k, const UOp *loop);
 
 /* Whether the opts of a list can be applied to a kernel that is still a graph. They are tried on a copy,

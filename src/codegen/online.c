@@ -11,8 +11,8 @@
  * inf or NaN is dropped as well if all its weights so far were 0.)
  *
  * A block in which no step counts changes nothing, so loop_bounds.c may skip it. */
-#include "codegen/nest.h"
-#include "uop/rescale.h"
+#include "codegen/split.h"
+#include "uop/merge.h"
 
 /* A result that is carried from block to block. It is a register, or a row of them if there is one for each
  * iteration of some loops of the row (`nest`). */
@@ -156,12 +156,6 @@ static bool find_home(Online *c) {
 }
 
 /* ---- what is carried */
-static int start_of(const Online *c, const UOp *reg) {
-  for (size_t i = 0; i < c->at.len; i++)
-    if (c->at.at[i].u->op == OPS_STORE && stored_in(c->at.at[i].u) == reg) return (int)i;
-  return -1;
-}
-
 static UOp *step_of(const Online *c, int place) { /* the home's statement that contains a place */
   while (c->at.at[place].up != c->home)
     place = c->at.at[place].up;
@@ -186,7 +180,7 @@ static bool state_add(Online *c, const UOp *acc, int place, int start) {
 
 static bool note(Online *c, int place, UOp *axis) { /* records a statement inside a loop over the axis */
   UOp *u = c->at.at[place].u, *m = stored_in(u);
-  int start = start_of(c, m);
+  int start = place_of_start(&c->at, m);
   if (m->op == OPS_DEFINE_LOCAL && vec_has(&c->rows, m)) {
     for (size_t i = 0; i < c->rows.len; i++)
       if (c->rows.at[i] == m) c->stored.at[i] = u->src[1];
@@ -198,19 +192,27 @@ static bool note(Online *c, int place, UOp *axis) { /* records a statement insid
   return start >= 0 && state_add(c, u, place, start);
 }
 
+/* Whether u begins a register. Such statements of the home may be moved from between the steps to before
+ * them. */
+static bool is_start(const UOp *u) {
+  return u->op == OPS_STORE && stored_in(u)->op == OPS_DEFINE_REG && is_const(u->src[1]);
+}
+
+/* The innermost loop of a chain of loops that ends at a loop over the axis. */
+static UOp *around_axis(const Online *c, UOp *u) {
+  while (!is_axis_loop(c, u) && alone(u))
+    u = alone(u);
+  return u;
+}
+
 /* Checks the other statements of a step: registers may begin before the loops over the axis, and values made
  * from the sums may follow them, but nothing may be computed between them. */
 static bool plain_step(Online *c, UOp *step) {
-  UOp *u = step;
-  while (!is_axis_loop(c, u) && u->nsrc == 2 && u->src[1]->op == OPS_LOOP)
-    u = u->src[1];
+  UOp *u = around_axis(c, step);
   if (is_axis_loop(c, u)) return u == step || cannot(c, "no sum begins around a loop over the axis");
   int phase = 0;
   for (int i = 1; i < u->nsrc; i++) {
-    bool axis = is_axis_loop(c, u->src[i]);
-    bool start = u->src[i]->op == OPS_STORE && is_const(u->src[i]->src[1]) &&
-                 stored_in(u->src[i])->op == OPS_DEFINE_REG;
-    int now = axis ? 1 : start && phase == 0 ? 0 : 2;
+    int now = is_axis_loop(c, u->src[i]) ? 1 : is_start(u->src[i]) && phase == 0 ? 0 : 2;
     if (now < phase) return cannot(c, "something is computed between loops over the axis");
     phase = now;
   }
@@ -309,11 +311,7 @@ static bool find_changes(Online *c) {
     if (!s->later) continue;
     if (s->statement == c->states.at[c->leader].statement) return cannot(c, "a result needs its own loop's");
     UOp *old = kernel_with(c->k, s->closed, 1, &l, &c->before);
-    Ops mark = s->op == OPS_ADD ? OPS_SCALE : OPS_SHIFT;
-    bool has = s->op == OPS_ADD || s->op == OPS_MAX;
-    UOp *asked = old && has ? UNEW(c->k->st, mark, (DType)old->dtype, 1, ARG0, old, c->before, l) : NULL;
-    s->change = asked ? uop_answer(c->k->st, c->k->mem, pm_rescale, &c->axes, asked) : NULL;
-    s->change = s->change ? uop_simplify(c->k->st, c->k->mem, s->change) : NULL;
+    s->change = change_of(c->k->st, c->k->mem, s->op, &c->axes, old, c->before, l);
     if (!s->change || !known_after(c, s))
       return cannot(c, "a term changes with the maximum by no factor of all terms");
   }
@@ -321,8 +319,6 @@ static bool find_changes(Online *c) {
 }
 
 /* ---- the blocks */
-static UOp *alu(Online *c, Ops op, UOp *a, UOp *b) { return a && b ? uop_alu2(c->k->st, op, a, b) : NULL; }
-
 /* The value `old` of a state, corrected after the leader has changed. */
 static UOp *state_new(Online *c, const State *s, UOp *old) {
   return s->later ? rescaled(c->k->st, s->op, old, s->change, c->before, leader(c)) : old;
@@ -354,9 +350,7 @@ static bool block_open(Online *c, Block *b) {
     ok = ok && map(c, b, c->axes.at[i], iter);
   }
   for (size_t i = 0; ok && i < c->rows.len; i++)
-    ok = vec_push(k->mem, &rows,
-                  uop_new(k->st, OPS_DEFINE_LOCAL, (DType)c->rows.at[i]->dtype, 1, 0, NULL,
-                          (Arg){.param = {b->size->arg.v.i, k->next_local++}}));
+    ok = vec_push(k->mem, &rows, local_memory(k, c->rows.at[i]->dtype, b->size->arg.v.i));
   for (size_t i = 0; ok && i < c->accesses.len; i++) {
     UOp *x = c->accesses.at[i], *src[2] = {NULL, mapped_range(b, x->src[1])};
     for (size_t j = 0; j < c->rows.len; j++)
@@ -410,7 +404,7 @@ static bool catch_up(Online *c, const UOp *step, UOpVec *out) {
   for (size_t i = 0; ok && i < c->states.len; i++) {
     const State *s = &c->states.at[i];
     if (s->nest != step) continue;
-    UOp *x = row_index(c, s), *all = x ? alu(c, s->op, state_new(c, s, x), s->at) : NULL;
+    UOp *x = row_index(c, s), *all = x ? uop_alu2(c->k->st, s->op, state_new(c, s, x), s->at) : NULL;
     ok = all && vec_push(c->k->mem, out, write_new(c->k, x, all, 0, NULL)) && out->at[out->len - 1];
   }
   return ok;
@@ -466,7 +460,7 @@ static bool block_statements(Online *c, UOp *base, UOp *size, UOpVec *out) {
 static UOp *chain(Online *c, UOp *u, int n, UOp *const *with) {
   UOp *r = u->src[0], *now = kernel_range(c->k, r->src[0], (AxisType)r->arg.range.type, r);
   UOp *inner = NULL;
-  if (u->nsrc == 2 && u->src[1]->op == OPS_LOOP) inner = chain(c, u->src[1], n, with);
+  if (alone(u)) inner = chain(c, alone(u), n, with);
   UOp *body = inner ? UNEW(c->k->st, OPS_SINK, DT_VOID, 1, ARG0, inner)
                     : uop_new(c->k->st, OPS_SINK, DT_VOID, 1, n, with, ARG0);
   body = body && now ? kernel_with(c->k, body, 1, &r, &now) : NULL;
@@ -480,11 +474,9 @@ static bool rows_start(Online *c, UOpVec *out) {
     if (!s->nest) continue;
     UOp *at = row_place(c, s);
     if (!at || at->vmax == INT64_MAX || at->vmin != 0) return cannot(c, "a row of sums has no known length");
-    s->row = uop_new(c->k->st, OPS_DEFINE_LOCAL, (DType)s->at->dtype, 1, 0, NULL,
-                     (Arg){.param = {at->vmax + 1, c->k->next_local++}});
+    s->row = local_memory(c->k, s->at->dtype, at->vmax + 1);
     UOp *x = row_index(c, s);
-    UOp *none = uop_const(c->k->st, (DType)s->at->dtype, op_identity(s->op, (DType)s->at->dtype));
-    UOp *start = x ? write_new(c->k, x, none, 0, NULL) : NULL;
+    UOp *start = reg_start(c->k, x, s->op, 0, NULL);
     ok = start && push(c, out, chain(c, s->nest, 1, &start));
   }
   return ok;
@@ -492,9 +484,7 @@ static bool rows_start(Online *c, UOpVec *out) {
 
 /* Appends the statements of a step that follow its loops over the axis and use its sums. */
 static bool rest_of(Online *c, UOp *step, UOpVec *out) {
-  UOp *u = step;
-  while (!is_axis_loop(c, u) && u->nsrc == 2 && u->src[1]->op == OPS_LOOP)
-    u = u->src[1];
+  UOp *u = around_axis(c, step);
   if (is_axis_loop(c, u)) return true;
   UOpVec from = {0}, to = {0}, rest = {0};
   bool ok = true;
@@ -511,18 +501,10 @@ static bool rest_of(Online *c, UOp *step, UOpVec *out) {
   return ok;
 }
 
-/* Whether u begins a register. Such statements of the home may be moved from between the steps to before
- * them. */
-static bool is_start(const UOp *u) {
-  return u->op == OPS_STORE && stored_in(u)->op == OPS_DEFINE_REG && is_const(u->src[1]);
-}
-
 static bool blocks(Online *c, int64_t n, UOpVec *out) {
   Kernel *k = c->k;
-  int64_t size = c->axes.at[0]->src[0]->arg.v.i, root = range_root(c->axes.at[0]);
-  Arg arg = {.range = {k->next_range++, AXIS_REDUCE, BLOCKS_OF - (int)root}};
-  UOp *trips = num(k, size / n);
-  UOp *block = trips ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &trips, arg) : NULL;
+  int64_t size = c->axes.at[0]->src[0]->arg.v.i;
+  UOp *block = range_of_blocks(k, num(k, size / n), AXIS_REDUCE, c->axes.at[0]);
   UOpVec body = {0};
   bool ok = block && block_statements(c, uop_alu2(k->st, OPS_MUL, block, num(k, n)), num(k, n), &body);
   ok = ok && push(c, out, loop_new(k, block, (int)body.len, body.at));

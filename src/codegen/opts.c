@@ -34,22 +34,11 @@ static UOp *group_range(const UOp *acc) {
 }
 
 static bool partial_add(Kernel *k, Partial *p, UOp *acc) {
-  UOp *x = acc->src[0], *reg = x->src[0], *lane = group_range(acc), *at[MAX_LIST + 1], *extent[MAX_LIST + 1];
+  UOp *x = acc->src[0], *lane = group_range(acc);
   if (!lane || vec_has(&p->from, x)) return true;
-  int n = x->nsrc - 1, nlist = 0;
-  UOp *list[MAX_LIST + 1];
-  if (n >= MAX_LIST) return false;
-  if (n) memcpy(at, x->src + 1, (size_t)n * sizeof *at), memcpy(extent, reg->src, (size_t)n * sizeof *extent);
-  at[n] = lane;
-  extent[n] = lane->src[0];
-  for (int i = 2; i < acc->nsrc; i++)
-    if (depends(k, x, acc->src[i])) list[nlist++] = acc->src[i];
-  list[nlist++] = lane;
-  Ops op = (Ops)acc->arg.reduce.op;
-  UOp *wide = reg_at(k, reg_new(k, (DType)reg->dtype, n + 1, extent), n + 1, at);
-  return wide && vec_push(k->mem, &p->from, x) && vec_push(k->mem, &p->to, wide) &&
-         vec_push(k->mem, &p->starts, reg_start(k, wide, op, nlist, list)) &&
-         vec_push(k->mem, &p->merges, acc_new(k, op, x, wide, nlist, list));
+  PartReg wide = reg_part(k, acc, lane);
+  return wide.at && vec_push(k->mem, &p->from, x) && vec_push(k->mem, &p->to, wide.at) &&
+         vec_push(k->mem, &p->starts, wide.start) && vec_push(k->mem, &p->merges, wide.merge);
 }
 
 /* The outermost loop of the reduction that u belongs to: it is in the same body as the start of register
@@ -58,11 +47,9 @@ static UOp *reduction_of(Kernel *k, const UOp *u, const UOp *reg) {
   PlaceVec at = {0};
   UOp *r = NULL;
   bool ok = nest_places(k, k->sink, &at);
-  int start = -1, here = -1;
-  for (size_t i = 0; ok && i < at.len; i++) {
-    if (start < 0 && at.at[i].u->op == OPS_STORE && stored_in(at.at[i].u) == reg) start = (int)i;
+  int start = ok ? place_of_start(&at, reg) : -1, here = -1;
+  for (size_t i = 0; ok && i < at.len; i++)
     if (at.at[i].u == u) here = (int)i;
-  }
   while (start >= 0 && here >= 0 && !r) {
     if (at.at[here].up == at.at[start].up) r = at.at[here].u;
     here = at.at[here].up;
@@ -92,16 +79,13 @@ static UOp *group_rest(Kernel *k, UOp *u, const Part *first, const Part *rest, c
   UOpVec from = {0}, to = {0};
   bool ok = nest && nest_places(k, nest, &at);
   for (size_t i = 0; ok && i < at.len; i++) {
-    UOp *acc = at.at[i].u, *lane = acc->op == OPS_ACC ? group_range(acc) : NULL, *place[MAX_LIST + 1];
-    UOp *x = acc->src[0];
+    UOp *acc = at.at[i].u, *lane = acc->op == OPS_ACC ? group_range(acc) : NULL, *x = acc->src[0];
     size_t had = 0;
     while (had < p->from.len && (!lane || p->from.at[had]->src[0] != x->src[0]))
       had++;
     if (had == p->from.len) continue;
-    memcpy(place, x->src + 1, (size_t)(x->nsrc - 1) * sizeof *place);
-    place[x->nsrc - 1] = lane;
-    ok =
-        vec_push(k->mem, &from, x) && vec_push(k->mem, &to, reg_at(k, p->to.at[had]->src[0], x->nsrc, place));
+    UOp *wide = reg_at_too(k, p->to.at[had]->src[0], x, lane);
+    ok = wide && vec_push(k->mem, &from, x) && vec_push(k->mem, &to, wide);
   }
   nest = ok ? kernel_with(k, nest, (int)from.len, from.at, to.at) : NULL;
   vec_free(k->mem, &at), vec_free(k->mem, &from), vec_free(k->mem, &to);
@@ -175,13 +159,10 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
     if (is) return done || (why && refuse(k, o, why));
   }
   if (has_grid(k->ren) && (grid || inner == AXIS_LOCAL)) { /* the number of iterations is fixed: pad */
-    UOp *end = r->src[0], *up = NULL;
+    UOp *end = r->src[0];
     int64_t n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, end->vmax);
-    UOp *blocks = (up = uop_alu2(k->st, OPS_ADD, end, num(k, n - 1)))
-                      ? simp(k, uop_alu2(k->st, OPS_FLOORDIV, up, num(k, n)))
-                      : NULL;
     p[0] = (Part){num(k, 0),
-                  blocks,
+                  blocks_in(k, end, n),
                   num(k, n),
                   inner,
                   is_const(end) && end->vmax % n == 0 ? NULL : end,

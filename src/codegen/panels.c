@@ -186,8 +186,7 @@ static UOp *local_new(Panels *p, DType dtype, int64_t nelem) {
   const Target *t = k->opt->target;
   if (nelem > target_copy_most(t) / (int64_t)dtype_size(dtype))
     return cannot(p, "local memory has no room for its panels"), NULL;
-  Arg arg = {.param = {nelem, k->next_local++}};
-  return uop_new(k->st, OPS_DEFINE_LOCAL, dtype, 1, 0, NULL, arg);
+  return local_memory(k, dtype, nelem);
 }
 
 /* n, increased by a cache line if rows of n elements would all begin in the same few sets of the cache, as
@@ -375,9 +374,7 @@ typedef struct Span { /* blocks of n rows or columns, from `first` on */
 } Span;
 
 static bool span_new(Kernel *k, Span *s, const UOp *of) {
-  s->block = s->blocks > 1 ? kernel_range(k, num(k, s->blocks), AXIS_GLOBAL, of) : num(k, 0);
-  if (s->block && s->block->op == OPS_RANGE && range_root(of) >= 0)
-    s->block = range_marked(k, s->block, BLOCKS_OF - (int)range_root(of));
+  s->block = s->blocks > 1 ? range_of_blocks(k, num(k, s->blocks), AXIS_GLOBAL, of) : num(k, 0);
   s->base = ix(k, OPS_ADD, num(k, s->first), times(k, s->block, s->n));
   return s->base != NULL;
 }

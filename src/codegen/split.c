@@ -3,6 +3,7 @@
  * a loop or in the lists of the statements, where they are expanded later. A part that ends past the end of
  * the loop is gated, so that it does nothing there. */
 #include "codegen/split.h"
+#include "uop/merge.h"
 #include <string.h>
 
 /* A new loop that is a part of the kernel's loop `like`, or of no loop if it is NULL. */
@@ -11,6 +12,30 @@ UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like) {
   int of = type >= AXIS_UPCAST ? 0 : root < 0 ? -1 : (int)root + 1;
   Arg arg = {.range = {k->next_range++, (int32_t)type, of}};
   return extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, arg) : NULL;
+}
+
+UOp *blocks_in(Kernel *k, UOp *extent, int64_t n) {
+  return ix(k, OPS_FLOORDIV, ix(k, OPS_ADD, extent, num(k, n - 1)), num(k, n));
+}
+
+UOp *loop_between(Kernel *k, UOp *loop, UOp *first, UOp *trips, AxisType type, const UOp *like) {
+  UOp *r = loop->src[0], *inner = first ? kernel_range(k, trips, type, like) : NULL,
+      *at = add(k, first, inner);
+  UOp *body = at ? kernel_with(k, body_of(k, loop), 1, &r, &at) : NULL;
+  return body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
+}
+
+UOp *loop_of_block(Kernel *k, UOp *loop, UOp *block, int64_t n, const UOp *like) {
+  const UOp *r = loop->src[0];
+  UOp *size = r->src[0], *most = num(k, n), *first = uop_alu2(k->st, OPS_MUL, block, most);
+  bool whole = is_const(size) && size->arg.v.i % n == 0;
+  UOp *trips = whole ? most : ix_min(k, ix(k, OPS_SUB, size, first), most);
+  return loop_between(k, loop, first, trips, (AxisType)r->arg.range.type, like);
+}
+
+UOp *range_of_blocks(Kernel *k, UOp *blocks, AxisType type, const UOp *of) {
+  UOp *r = kernel_range(k, blocks, type, of);
+  return r && range_root(of) >= 0 ? range_marked(k, r, BLOCKS_OF - (int)range_root(of)) : r;
 }
 
 /* ---- what a loop does */
@@ -70,24 +95,16 @@ UOp *spread(Kernel *k, UOp *body, UOp *r) {
   UOp *loop = loop_new(k, r, body->nsrc, body->src);
   bool ok = loop && facts_of(k, loop, &f) && kernel_nodes(k, body, &order);
   for (size_t i = 0; ok && i < f.started.len; i++) {
-    UOp *reg = f.started.at[i], *extent[MAX_LIST + 1];
-    if (reg->nsrc >= MAX_LIST) {
-      ok = false;
-      break;
-    }
-    if (reg->nsrc) memcpy(extent, reg->src, reg->nsrc * sizeof *extent);
-    extent[reg->nsrc] = r->src[0];
-    ok = vec_push(k->mem, &apart, reg_new(k, (DType)reg->dtype, reg->nsrc + 1, extent));
+    UOp *wide = reg_like(k, f.started.at[i], r);
+    ok = wide && vec_push(k->mem, &apart, wide);
   }
   for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *x = order.at[i], *at[MAX_LIST + 1];
+    UOp *x = order.at[i];
     size_t reg = 0;
     if (x->op != OPS_INDEX || !vec_has(&f.started, x->src[0])) continue;
     while (f.started.at[reg] != x->src[0])
       reg++;
-    memcpy(at, x->src + 1, (size_t)(x->nsrc - 1) * sizeof *at);
-    at[x->nsrc - 1] = r;
-    ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, reg_at(k, apart.at[reg], x->nsrc, at));
+    ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, reg_at_too(k, apart.at[reg], x, r));
   }
   Spread s = {k, r};
   UOp *now = ok ? kernel_with(k, body, (int)from.len, from.at, to.at) : NULL;
@@ -137,10 +154,8 @@ static UOp *gated_acc(Pad *p, UOp *u) {
   UOpStore *st = p->k->st;
   UOp *v = gate_loads(p->k, u->src[1], p->valid);
   if (!v) return NULL;
-  if (!vec_has(p->started, stored_in(u))) {
-    UOp *none = uop_const(st, (DType)v->dtype, op_identity((Ops)u->arg.reduce.op, (DType)v->dtype));
-    v = uop_where(st, p->valid, v, none);
-  }
+  if (!vec_has(p->started, stored_in(u)))
+    v = uop_where(st, p->valid, v, uop_identity(st, (Ops)u->arg.reduce.op, v->dtype));
   return statement_with(p->k, u, v);
 }
 
@@ -181,8 +196,7 @@ static UOp *rows_apart(Kernel *k, const Facts *f, UOp *body, UOp *inner) {
   bool ok = kernel_nodes(k, body, &order);
   for (size_t row = 0; ok && row < f->rows.len; row++) {
     UOp *m = f->rows.at[row], *n = inner->src[0];
-    UOp *all = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL,
-                       (Arg){.param = {m->arg.param.nelem * n->arg.v.i, k->next_local++}});
+    UOp *all = local_memory(k, m->dtype, m->arg.param.nelem * n->arg.v.i);
     for (size_t i = 0; ok && all && i < order.len; i++) {
       UOp *x = order.at[i], *src[3] = {all};
       if (x->op != OPS_INDEX || x->src[0] != m) continue;
@@ -211,8 +225,9 @@ static UOp *one_trip(Kernel *k, const UOp *extent, UOp *loop) {
 UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   UOp *r = u->src[0];
   AxisType outer_type = (AxisType)r->arg.range.type;
-  UOp *block = one_trip(k, p->blocks, kernel_range(k, p->blocks, outer_type, r));
-  if (block && tile && range_root(r) >= 0) block = range_marked(k, block, BLOCKS_OF - (int)range_root(r));
+  UOp *block =
+      tile ? range_of_blocks(k, p->blocks, outer_type, r) : kernel_range(k, p->blocks, outer_type, r);
+  block = one_trip(k, p->blocks, block);
   UOp *inner = one_trip(k, p->n, kernel_range(k, p->n, p->inner, tile ? r : NULL));
   if (inner && p->inner == AXIS_LOCAL && outer_type == AXIS_GLOBAL)
     inner = range_marked(k, inner, LOCAL_OF_GRID);

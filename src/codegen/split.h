@@ -23,6 +23,15 @@ UOp *spread(Kernel *k, UOp *body, UOp *r);
 /* Whether local memory has room for n copies of the rows that each iteration of a loop fills for itself. */
 bool rows_fit(Kernel *k, const Facts *f, int64_t n);
 
+/* The number of blocks of n iterations in `extent`, with the last one that may be shorter. */
+UOp *blocks_in(Kernel *k, UOp *extent, int64_t n);
+/* A range over blocks of loop `of`, marked as that. */
+UOp *range_of_blocks(Kernel *k, UOp *blocks, AxisType type, const UOp *of);
+/* A loop over `trips` iterations of `loop`, from `first` on. like: as in kernel_range. */
+UOp *loop_between(Kernel *k, UOp *loop, UOp *first, UOp *trips, AxisType type, const UOp *like);
+/* A loop over the n iterations of a block, or over those that are left. */
+UOp *loop_of_block(Kernel *k, UOp *loop, UOp *block, int64_t n, const UOp *like);
+
 typedef struct Part {
   UOp *base, *blocks, *n; /* r = base + block * n + inner; top: base + inner * blocks + block */
   AxisType inner;

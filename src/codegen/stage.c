@@ -421,8 +421,7 @@ static bool lay_out(Staged *s) {
  * it is large enough. */
 static bool place_copy(Staged *s) {
   if (s->memory && s->memory->arg.param.nelem >= s->nelem) return true;
-  Arg arg = {.param = {s->nelem, s->k->next_local++}};
-  s->memory = uop_new(s->k->st, OPS_DEFINE_LOCAL, s->dtype, 1, 0, NULL, arg);
+  s->memory = local_memory(s->k, s->dtype, s->nelem);
   return s->memory != NULL;
 }
 

@@ -14,7 +14,7 @@
  *
  * The cuts depend only on the loops' extents, so the bits are the same for any number of threads. A loop that
  * also writes memory is not cut, because rows are short. */
-#include "codegen/nest.h"
+#include "codegen/split.h"
 
 enum { BLOCK = 128, BLOCK_OF_PRODUCTS = 512, MOST_EDITS = 4096 };
 
@@ -47,29 +47,12 @@ static bool writes_memory(const UOp *u) {
   return false;
 }
 
-/* The place of the loop in which register reg begins, or -1: the kernel. */
-static int begins_in(const PlaceVec *at, const UOp *reg) {
-  for (size_t i = 0; i < at->len; i++)
-    if (at->at[i].u->op == OPS_STORE && stored_in(at->at[i].u) == reg) return at->at[i].up;
-  return -1;
-}
-
 /* ---- the two edits */
 /* Cuts a loop into blocks of n iterations. The last block is the tail. */
 static bool cut(Kernel *k, UOp *loop, int64_t n) {
-  UOpStore *st = k->st;
-  UOp *r = loop->src[0], *len = uop_index_const(st, n), *iter = len;
-  UOp *more = uop_alu2(st, OPS_ADD, r->src[0], uop_index_const(st, n - 1));
-  UOp *blocks = more ? uop_simplify(st, k->mem, uop_alu2(st, OPS_FLOORDIV, more, len)) : NULL;
-  UOp *block = kernel_range(k, blocks, (AxisType)r->arg.range.type, NULL);
-  UOp *from = block ? uop_alu2(st, OPS_MUL, block, len) : NULL;
-  if (from && !(is_const(r->src[0]) && r->src[0]->arg.v.i % n == 0))
-    iter = ix_min(k, ix(k, OPS_SUB, r->src[0], from), len);
-  UOp *inner = iter ? kernel_range(k, iter, (AxisType)r->arg.range.type, NULL) : NULL;
-  UOp *value = from && inner ? uop_alu2(st, OPS_ADD, from, inner) : NULL;
-  UOp *body = uop_new(st, OPS_SINK, DT_VOID, 1, loop->nsrc - 1, loop->src + 1, ARG0);
-  body = value ? uop_substitute(st, k->mem, body, 1, &r, &value) : NULL;
-  UOp *now = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
+  const UOp *r = loop->src[0];
+  UOp *block = kernel_range(k, blocks_in(k, r->src[0], n), (AxisType)r->arg.range.type, NULL);
+  UOp *now = loop_of_block(k, loop, block, n, NULL);
   now = now ? loop_new(k, block, 1, &now) : NULL;
   UOp *sink = now ? nest_replace(k, k->sink, loop, 1, &now) : NULL;
   return sink && (k->sink = nest_simplify(k, sink)) != NULL;
@@ -77,14 +60,9 @@ static bool cut(Kernel *k, UOp *loop, int64_t n) {
 
 /* Lets `loop` add to a register of its own first, which is then added to acc's register. */
 static bool level(Kernel *k, UOp *loop, UOp *acc) {
-  UOp *x = acc->src[0], *reg = x->src[0], *list[MAX_LIST];
-  int n = 0;
-  for (int i = 2; i < acc->nsrc; i++)
-    if (depends(k, x, acc->src[i])) list[n++] = acc->src[i];
-  UOp *own = reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src),
-      *mine = reg_at(k, own, x->nsrc - 1, x->src + 1);
-  UOp *with[3] = {reg_start(k, mine, OPS_ADD, n, list), mine ? kernel_with(k, loop, 1, &x, &mine) : NULL,
-                  acc_new(k, OPS_ADD, x, mine, n, list)};
+  UOp *x = acc->src[0];
+  PartReg own = reg_part(k, acc, NULL);
+  UOp *with[3] = {own.start, own.at ? kernel_with(k, loop, 1, &x, &own.at) : NULL, own.merge};
   UOp *sink = with[0] && with[1] && with[2] ? nest_replace(k, k->sink, loop, 3, with) : NULL;
   return sink && (k->sink = sink);
 }
@@ -92,7 +70,7 @@ static bool level(Kernel *k, UOp *loop, UOp *acc) {
 /* Makes one edit for the sum at place `here` if the sum is too long. */
 static bool shorten(Kernel *k, const PlaceVec *at, int here, bool *edited) {
   UOp *acc = at->at[here].u, *block = NULL;
-  int home = begins_in(at, stored_in(acc));
+  int start = place_of_start(at, stored_in(acc)), home = start < 0 ? -1 : at->at[start].up;
   double size = steps_of(acc), all = size;
   for (int up = at->at[here].up; up != home && up >= 0; up = at->at[up].up)
     if (in_a_row(at->at[up].u->src[0])) all *= trips(at->at[up].u->src[0]);

@@ -1,7 +1,7 @@
 /* thread.c: the opt THREAD. In: a nest that has all its other opts. Out: the same nest inside a loop over
  * threads. One loop of each nest that writes buffers is distributed to the threads. Nests that write no
  * buffer are computed by every thread. */
-#include "codegen/nest.h"
+#include "codegen/split.h"
 
 static bool writes_buffer(const UOp *u) {
   if (u->op == OPS_STORE) return stored_in(u)->op == OPS_PARAM;
@@ -37,15 +37,13 @@ static UOp *guarded(Kernel *k, UOp *u, UOp *thread) { /* u, run only by the firs
  * them, and a reduction is never distributed, so any number of cores gives the same bits. */
 static UOp *distributed(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
   int64_t threads = thread->src[0]->arg.v.i;
-  UOp *r = loop->src[0], *m = r->src[0], *zero = num(k, 0);
-  UOp *c = simp(k, uop_alu2(k->st, OPS_FLOORDIV, add(k, m, num(k, threads - 1)), num(k, threads)));
+  UOp *m = loop->src[0]->src[0], *zero = num(k, 0);
+  UOp *c = blocks_in(k, m, threads);
   UOp *begin = uop_alu2(k->st, OPS_MUL, thread, c), *left = uop_alu2(k->st, OPS_SUB, m, begin), *trips = c;
   if (!is_const(m) || m->arg.v.i % threads)
     trips = simp(
         k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
-  UOp *inner = kernel_range(k, trips, AXIS_LOOP, NULL), *at = add(k, begin, inner);
-  UOp *body = at ? kernel_with(k, body_of(k, loop), 1, &r, &at) : NULL;
-  UOp *now = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
+  UOp *now = loop_between(k, loop, begin, trips, AXIS_LOOP, NULL);
   if (!now || u == loop) return now;
   return nest_replace(k, u, loop, 1, &now);
 }

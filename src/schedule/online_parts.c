@@ -15,7 +15,7 @@
  * The number of parts follows from lengths alone, and parts are put together in their order, so results
  * are the same for any number of threads. */
 #include "schedule/stage.h"
-#include "uop/rescale.h"
+#include "uop/merge.h"
 #include <string.h>
 
 enum {
@@ -23,8 +23,7 @@ enum {
   LEAST_BLOCK = 1024,
   LEAST_PARTS = 64,
   MOST_PARTS = 4096,
-  MOST_CHAIN = 8, /* most stages between the two reductions */
-  LEAST_LAUNCHES_WON = 100
+  MOST_CHAIN = 8 /* most stages between the two reductions */
 };
 
 typedef enum Kind { BY_CHANGE, BY_CHOICE, BY_MEAN } Kind;
@@ -123,11 +122,6 @@ static UOp *term_of(const Pair *p, int i) {
 }
 
 /* ---- which two reductions */
-static bool is_reduction(const Stage *g) {
-  bool plain = g->is_reduce && !g->inlined && !g->fixed && !g->war.len && g->nout < MAX_RANK;
-  return plain && g->value->op == OPS_REDUCE && g->value->nsrc == 1 + g->nred;
-}
-
 /* Finds the only read of a reduction's result that is the same in every iteration of the term. */
 static bool find_result(Pair *p) {
   Sched *s = p->s;
@@ -137,7 +131,7 @@ static bool find_result(Pair *p) {
   for (size_t k = 0; one && k < order.len; k++) {
     int q = read_stage(order.at[k]);
     if (q < 0 || !is_free(&p->axes, order.at[k], NULL)) continue;
-    one = !p->result && is_reduction(whole_stage(p, q));
+    one = !p->result && may_part(whole_stage(p, q));
     p->result = order.at[k];
     p->first = q;
   }
@@ -226,8 +220,7 @@ static bool find_kind(Pair *p) {
   if (first == OPS_ADD) return second == OPS_ADD && mean_of(p);
   if (p->kind == BY_CHANGE && !uop_contains(p->s->st, p->s->mem, &p->term, 1, p->own))
     return false; /* the maximum is of another row */
-  bool can = p->kind == BY_CHOICE ? second == OPS_MAX : second == OPS_ADD || second == OPS_MAX;
-  return can && first == OPS_MAX && dtype_is_float((DType)a->dtype);
+  return (p->kind == BY_CHANGE || second == OPS_MAX) && first == OPS_MAX && dtype_is_float((DType)a->dtype);
 }
 
 /* ---- the parts */
@@ -242,26 +235,15 @@ static bool find_parts(Pair *p) {
   if (d) return p->loop = d->loop, p->parts = d->parts, true;
   int64_t least = TG_MIN(TG_MAX(trips / BLOCK, LEAST_PARTS), MOST_PARTS);
   for (p->loop = 0; p->loop < b->nred; p->loop++) {
-    int64_t n = range_extent(b->red[p->loop]);
-    for (p->parts = least; p->parts <= TG_MIN(n, 2 * MOST_PARTS); p->parts++)
-      if (n % p->parts == 0) return trips / p->parts >= LEAST_BLOCK;
+    p->parts = part_count(range_extent(b->red[p->loop]), least, 2 * MOST_PARTS);
+    if (p->parts) return trips / p->parts >= LEAST_BLOCK;
   }
   return false;
 }
 
-static UOp *read_part(const Pair *p, int stage, UOp *part, int n, UOp *const *at) {
-  UOpStore *st = p->s->st;
-  DType d = (DType)(stage == p->part_of_first ? p->result : stage_at(p->s, p->second)->value)->dtype;
-  UOp *src[MAX_RANK + 2];
-  src[0] = uop_new(st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, STAGE_SLOT(stage)}});
-  src[1] = part;
-  memcpy(src + 2, at, (size_t)n * sizeof *src);
-  return uop_new(st, OPS_INDEX, d, 1, 2 + n, src, ARG0);
-}
-
 /* The first one's result for a part, which replaces the row's. */
 static UOp *result_of_part(const Pair *p, UOp *part) {
-  return read_part(p, p->part_of_first, part, p->result->nsrc - 1, p->result->src + 1);
+  return part_read(p->s, p->part_of_first, part, p->result->nsrc - 1, p->result->src + 1);
 }
 
 static UOp *number(const Pair *p, double v) {
@@ -326,30 +308,21 @@ static UOp *by_choice(const Pair *p, UOp *chosen, UOp *of_part) {
 static UOp *by_change(const Pair *p, Ops op, UOp *sum, UOp *of_part) {
   Sched *s = p->s;
   UOp *old = with_result(p, p->term, of_part);
-  Ops mark = op == OPS_ADD ? OPS_SCALE : OPS_SHIFT;
-  UOp *asked = old ? UNEW(s->st, mark, (DType)old->dtype, 1, ARG0, old, of_part, p->result) : NULL;
-  UOp *change = asked ? uop_answer(s->st, s->mem, pm_rescale, (void *)&p->axes, asked) : NULL;
-  return change ? rescaled(s->st, op, sum, change, of_part, p->result) : NULL;
+  UOp *change = change_of(s->st, s->mem, op, &p->axes, old, of_part, p->result);
+  return rescaled(s->st, op, sum, change, of_part, p->result);
 }
 
 /* The second reduction, over parts. NULL: its terms do not all change in the same way. */
 static UOp *second_value(const Pair *p, UOp *part) {
   Sched *s = p->s;
   const Stage *b = stage_at(s, p->second);
-  UOp *of_part = result_of_part(p, part), *v = read_part(p, p->part_of_second, part, b->nout, b->out);
+  UOp *of_part = result_of_part(p, part), *v = part_read(s, p->part_of_second, part, b->nout, b->out);
   Ops op = (Ops)b->value->arg.reduce.op;
   if (!v || !of_part) return NULL;
   v = p->kind == BY_MEAN     ? by_mean(p, v, of_part)
       : p->kind == BY_CHOICE ? by_choice(p, v, of_part)
                              : by_change(p, op, v, of_part);
-  v = v ? UNEW(s->st, OPS_REDUCE, (DType)b->value->dtype, 1, b->value->arg, v, part) : NULL;
-  return v ? uop_simplify(s->st, s->mem, v) : NULL;
-}
-
-static UOp *first_value(const Pair *p, UOp *part) {
-  const Stage *a = stage_at(p->s, p->first);
-  UOp *v = read_part(p, p->part_of_first, part, a->nout, a->out);
-  return v ? UNEW(p->s->st, OPS_REDUCE, (DType)a->value->dtype, 1, a->value->arg, v, part) : NULL;
+  return uop_simplify(s->st, s->mem, over_parts(s, b, v, part));
 }
 
 /* ---- whether it pays */
@@ -411,27 +384,6 @@ static bool pays(const Pair *p) {
   return wins;
 }
 
-static void parts_drop(Pair *p, size_t had) {
-  Sched *s = p->s;
-  while (s->stages.len > had) {
-    Stage *g = &s->stages.at[--s->stages.len];
-    vec_free(s->mem, &g->reads), vec_free(s->mem, &g->deps), vec_free(s->mem, &g->readers);
-  }
-}
-
-/* Stage i becomes the reduction of its parts. The parts read what it read, so stores wait for them
- * instead. */
-static bool put_together(Pair *p, int i, int parts, UOp *value, UOp *part) {
-  Stage *g = stage_at(p->s, i), *of = stage_at(p->s, parts);
-  IntVec none = of->after;
-  of->after = g->after;
-  g->after = none;
-  g->value = value;
-  g->red[0] = part;
-  g->nred = 1;
-  return stage_scan(p->s, i) && war_hand_on(p->s, i, parts);
-}
-
 static bool split_pair(Pair *p) {
   Sched *s = p->s;
   size_t had = s->stages.len;
@@ -444,19 +396,20 @@ static bool split_pair(Pair *p) {
   if (!vec_push(s->mem, &a->readers, p->first) || !vec_push(s->mem, &a->readers, p->second)) return false;
   if (!vec_push(s->mem, &a->readers, p->part_of_second)) return false;
   if (!vec_push(s->mem, &stage_at(s, p->part_of_second)->readers, p->second)) return false;
-  if (!second || !pays(p)) return parts_drop(p, had), true;
+  if (!second || !pays(p)) return parts_drop(s, had), true;
   Done done = {p->first, p->part_of_first, p->loop, p->parts, *stage_at(s, p->first)};
-  UOp *first = first_value(p, again);
-  if (!shared && (!first || !vec_push(s->mem, p->done, done) ||
-                  !put_together(p, p->first, p->part_of_first, first, again)))
+  UOp *first = over_parts(s, &done.whole,
+                          part_read(s, p->part_of_first, again, done.whole.nout, done.whole.out), again);
+  if (!shared && (!vec_push(s->mem, p->done, done) || !parts_reduced(s, p->first, first, again) ||
+                  !parts_wait(s, p->first, p->part_of_first)))
     return false;
-  return put_together(p, p->second, p->part_of_second, second, part);
+  return parts_reduced(s, p->second, second, part) && parts_wait(s, p->second, p->part_of_second);
 }
 
 /* Sums of products of matrices are left whole: they have tiles, and their rows an online reduction
  * (codegen/online.c). */
 static bool may_be_second(const Stage *g) {
-  return is_reduction(g) && g->nreduce == 1 && (!g->flops || is_square(g->value->src[0]));
+  return may_part(g) && g->nreduce == 1 && (!g->flops || is_square(g->value->src[0]));
 }
 
 /* Whether reading all that it reduces takes at least the time that must be saved. The largest dtype is

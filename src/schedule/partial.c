@@ -13,7 +13,6 @@
 enum {
   PARTS = 64,
   MOST_PARTS = 1024,
-  LEAST_LAUNCHES_WON = 100,
   LEAST_GPU_LAUNCHES_WON = 8,
   LEAST_RUN = 512, /* bytes */
   TILE_RESULTS = 32 * 32
@@ -46,9 +45,8 @@ static double blocks_of_core(const Sched *s, const Stage *g) {
   return makes_tiles(s, g) ? TG_MAX(blocks / 2, 1) : blocks;
 }
 
-/* The number of parts: the least number that divides n and is at least `least`; 0: there is none. */
-static int64_t parts_of(int64_t n, int64_t least) {
-  for (int64_t p = least; p <= TG_MIN(n, MOST_PARTS); p++)
+int64_t part_count(int64_t n, int64_t least, int64_t most) {
+  for (int64_t p = least; p <= TG_MIN(n, most); p++)
     if (n % p == 0) return p;
   return 0;
 }
@@ -84,15 +82,40 @@ bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *ou
   return v.value != NULL;
 }
 
-/* The value of stage g as a reduction over its parts. */
-static UOp *sum_of_parts(Sched *s, const Stage *g, int parts_stage, UOp *part) {
+UOp *part_read(Sched *s, int parts, UOp *part, int n, UOp *const *at) {
+  DType d = (DType)stage_at(s, parts)->value->dtype;
   UOp *src[MAX_RANK + 2];
-  src[0] = uop_new(s->st, OPS_PARAM, (DType)g->value->dtype, 1, 0, NULL,
-                   (Arg){.param = {1, STAGE_SLOT(parts_stage)}});
+  src[0] = uop_new(s->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, STAGE_SLOT(parts)}});
   src[1] = part;
-  memcpy(src + 2, g->out, (size_t)g->nout * sizeof *src);
-  UOp *read = uop_new(s->st, OPS_INDEX, (DType)g->value->dtype, 1, 2 + g->nout, src, ARG0);
-  return read ? UNEW(s->st, OPS_REDUCE, (DType)g->value->dtype, 1, g->value->arg, read, part) : NULL;
+  memcpy(src + 2, at, (size_t)n * sizeof *src);
+  return uop_new(s->st, OPS_INDEX, d, 1, 2 + n, src, ARG0);
+}
+
+UOp *over_parts(Sched *s, const Stage *g, UOp *of_part, UOp *part) {
+  return UNEW(s->st, OPS_REDUCE, (DType)g->value->dtype, 1, g->value->arg, of_part, part);
+}
+
+bool parts_reduced(Sched *s, int i, UOp *value, UOp *part) {
+  Stage *g = stage_at(s, i);
+  g->value = value;
+  g->red[0] = part;
+  g->nred = 1;
+  return value && stage_scan(s, i);
+}
+
+bool parts_wait(Sched *s, int i, int parts) {
+  Stage *g = stage_at(s, i), *of = stage_at(s, parts);
+  IntVec none = of->after;
+  of->after = g->after;
+  g->after = none;
+  return war_hand_on(s, i, parts);
+}
+
+void parts_drop(Sched *s, size_t had) {
+  while (s->stages.len > had) {
+    Stage *g = &s->stages.at[--s->stages.len];
+    vec_free(s->mem, &g->reads), vec_free(s->mem, &g->deps), vec_free(s->mem, &g->readers);
+  }
 }
 
 /* Whether the index moves with a loop that is reduced over. */
@@ -136,7 +159,7 @@ static int loop_to_split(const Sched *s, const Stage *g, int64_t *parts) {
   int64_t least = t->warp > 1 ? TG_MAX((int64_t)ceil(blocks), 2) : PARTS;
   for (int k = 0; k < g->nred; k++)
     if (g->red[k]->op == OPS_RANGE && is_counted(g->red[k]) &&
-        (*parts = parts_of(range_extent(g->red[k]), least)))
+        (*parts = part_count(range_extent(g->red[k]), least, MOST_PARTS)))
       return k;
   return -1;
 }
@@ -152,10 +175,9 @@ static double cores_of(const Sched *s, const Stage *g) {
   return TG_MAX(TG_MIN(results, t->cores), 1);
 }
 
-static bool may_split(const Sched *s, const Stage *g) {
+bool may_part(const Stage *g) {
   return g->is_reduce && !g->inlined && !g->fixed && !g->war.len && g->nout < MAX_RANK &&
-         g->value->op == OPS_REDUCE && g->value->nsrc == 1 + g->nred &&
-         cores_of(s, g) < s->opt->target->cores;
+         g->value->op == OPS_REDUCE && g->value->nsrc == 1 + g->nred;
 }
 
 /* Splits stage i if that pays. The whole and its parts are both priced as kernels of their own, because what
@@ -173,10 +195,8 @@ static bool split(Sched *s, int i) {
   whole = cost_on_cores(s, whole, rows, cores_of(s, stage_at(s, i)));
   Stage old = *stage_at(s, i), *g = stage_at(s, i);
   UOp *part = uop_range(s->st, parts, s->next_range++, AXIS_REDUCE);
-  g->value = part ? sum_of_parts(s, g, at, part) : NULL;
-  g->red[0] = part;
-  g->nred = 1;
-  if (!g->value || !stage_scan(s, at) || !stage_scan(s, i)) return false;
+  UOp *of_part = part_read(s, at, part, g->nout, g->out);
+  if (!stage_scan(s, at) || !parts_reduced(s, i, over_parts(s, g, of_part, part), part)) return false;
   if (!vec_push(s->mem, &stage_at(s, at)->readers, i)) return false;
   Cost first = stage_cost(s, at, NULL), last = stage_cost(s, i, NULL);
   double launches = s->opt->target->warp > 1 ? LEAST_GPU_LAUNCHES_WON : LEAST_LAUNCHES_WON;
@@ -188,24 +208,18 @@ static bool split(Sched *s, int i) {
     cost_print(s->opt->explain, &first), str_put(s->opt->explain, " + "), cost_print(s->opt->explain, &last);
     str_put(s->opt->explain, "\n");
   }
-  g = stage_at(s, i);
-  if (pays) { /* the parts read what it read */
-    IntVec none = stage_at(s, at)->after;
-    stage_at(s, at)->after = g->after;
-    g->after = none;
-    return war_hand_on(s, i, at);
-  }
+  if (pays) return parts_wait(s, i, at);
   g->value = old.value;
   g->nred = old.nred;
   memcpy(g->red, old.red, sizeof g->red);
-  Stage *dropped = &s->stages.at[--s->stages.len];
-  vec_free(s->mem, &dropped->reads), vec_free(s->mem, &dropped->deps), vec_free(s->mem, &dropped->readers);
+  parts_drop(s, (size_t)at);
   return stage_scan(s, i);
 }
 
 bool partial_sums(Sched *s) {
   bool ok = readers_build(s) && online_in_parts(s) && readers_build(s);
   for (size_t i = 0, n = s->stages.len; ok && i < n; i++)
-    if (may_split(s, stage_at(s, (int)i))) ok = split(s, (int)i);
+    if (may_part(stage_at(s, (int)i)) && cores_of(s, stage_at(s, (int)i)) < s->opt->target->cores)
+      ok = split(s, (int)i);
   return ok && readers_build(s);
 }

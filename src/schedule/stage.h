@@ -196,6 +196,22 @@ bool partial_sums(Sched *s);
 /* partial.c: makes the stage that reduces `term` over one part of g's loop k. `part` (a LOOP range) is the
  * number of the part and the first axis of the new stage; the stage has loops of its own. */
 bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *out);
+
+/* The other steps by which a stage becomes the reduction of its parts. Parts must save the time of
+ * LEAST_LAUNCHES_WON launches. part_count: the least number from `least` to `most` that divides n; 0: none.
+ * part_read: reads stage `parts` at a part, and at n places of its other axes. over_parts: reduces what is read
+ * as g reduces its terms. parts_reduced: that value becomes the value of stage i. parts_wait: stores wait for
+ * the parts instead of stage i, because the parts read what it read. parts_drop: drops all stages after the
+ * first `had`. */
+enum { LEAST_LAUNCHES_WON = 100 };
+
+bool may_part(const Stage *g);
+int64_t part_count(int64_t n, int64_t least, int64_t most);
+UOp *part_read(Sched *s, int parts, UOp *part, int n, UOp *const *at);
+UOp *over_parts(Sched *s, const Stage *g, UOp *of_part, UOp *part);
+bool parts_reduced(Sched *s, int i, UOp *value, UOp *part);
+bool parts_wait(Sched *s, int i, int parts);
+void parts_drop(Sched *s, size_t had);
 bool online_in_parts(Sched *s); /* online_parts.c: a step of partial_sums */
 bool inline_cheap(Sched *s);
 bool order_axes(Sched *s);

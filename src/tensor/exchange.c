@@ -81,21 +81,23 @@ UOp *resharded_part(Rewrite *rw, UOp *self) {
 }
 
 /* ---- sums */
-/* Combines a part of every source on a device, in the order of the sources. axis -1: all of each source. */
-static UOp *combined(UOpStore *st, const UOp *exchange, int axis, int64_t from, int64_t to, int device) {
+/* Combines a part of each of n sources on a device, in their order. axis -1: all of each source. */
+static UOp *combined(UOpStore *st, Ops op, int n, UOp *const *src, int axis, int64_t from, int64_t to,
+                     int device) {
   UOp *all = NULL;
-  for (int k = 0; k < exchange->nsrc; k++) {
-    UOp *p = axis < 0 ? exchange->src[k] : slice_of(st, exchange->src[k], axis, from, to);
-    p = on_device(st, p, device);
-    all = k ? uop_alu2(st, (Ops)exchange->arg.reduce.op, all, p) : p;
+  for (int k = 0; k < n; k++) {
+    UOp *p = on_device(st, axis < 0 ? src[k] : slice_of(st, src[k], axis, from, to), device);
+    all = k ? uop_alu2(st, op, all, p) : p;
   }
-  return on_device(st, all, device);
+  return all;
 }
 
 UOp *scattered_part(Rewrite *rw, UOp *self) {
   UOp *ex = self->src[0];
   const int64_t *cut = ex->arg.reduce.axes->v, i = self->arg.ints->v[0];
-  return result(rw, self, combined(rw->st, ex, (int)cut[0], cut[1 + i], cut[2 + i], device_of_part(self)));
+  return result(rw, self,
+                combined(rw->st, (Ops)ex->arg.reduce.op, ex->nsrc, ex->src, (int)cut[0], cut[1 + i],
+                         cut[2 + i], device_of_part(self)));
 }
 
 /* Groups the sources by machine. member: the sources, one machine after another; it can only be used if
@@ -161,13 +163,9 @@ static UOp *chunk_of(const AllReduce *r, int source, int c) {
 /* Direct: device c adds up chunk c of all sources in their order, and every device copies the sums from
  * there. */
 static UOp *direct_chunk(const AllReduce *r, int c, int to) {
-  const int *device = r->chunks.device;
-  UOp *sum = NULL;
-  for (int k = 0; k < r->chunks.n; k++) {
-    UOp *p = on_device(r->st, chunk_of(r, k, c), device[c]);
-    sum = k ? uop_alu2(r->st, r->op, sum, p) : p;
-  }
-  return on_device(r->st, sum, device[to]);
+  const Layout *at = &r->chunks;
+  UOp *sum = combined(r->st, r->op, at->n, r->flat, 0, at->bound[c], at->bound[c + 1], at->device[c]);
+  return on_device(r->st, sum, at->device[to]);
 }
 
 /* Ring: chunk c starts at device c and is passed around, each device adding its own part. It is then
@@ -189,13 +187,10 @@ static UOp *ring_chunk(const AllReduce *r, int c, int to) {
 /* Adds up chunks c .. c + n - 1 of the devices of a machine on one of them. */
 static UOp *machine_sum(const AllReduce *r, int machine, int c, int n, int device) {
   const int64_t *bound = r->chunks.bound;
-  const int *member = r->at.member + machine * r->at.most;
-  UOp *sum = NULL;
-  for (int k = 0; k < r->at.most; k++) {
-    UOp *p = on_device(r->st, slice_of(r->st, r->flat[member[k]], 0, bound[c], bound[c + n]), device);
-    sum = k ? uop_alu2(r->st, r->op, sum, p) : p;
-  }
-  return sum;
+  UOp *of[MOST_DEVICES];
+  for (int k = 0; k < r->at.most; k++)
+    of[k] = r->flat[r->at.member[machine * r->at.most + k]];
+  return combined(r->st, r->op, r->at.most, of, 0, bound[c], bound[c + n], device);
 }
 
 /* Two levels: the sum is made first within each machine, then between machines, where each device has its
@@ -284,7 +279,7 @@ UOp *reduced_part(Rewrite *rw, UOp *self) {
   int to = (int)self->arg.ints->v[0], way = way_of(rw->ctx, ex), n = 0;
   AllReduce r;
   if (way == REDUCE_NAIVE) {
-    u = combined(rw->st, ex, -1, 0, 0, device_of_part(self));
+    u = combined(rw->st, (Ops)ex->arg.reduce.op, ex->nsrc, ex->src, -1, 0, 0, device_of_part(self));
     return result_by(rw, self, names[way], 1, u);
   }
   if (!all_reduce_cut(rw->ctx, rw->st, ex, &r)) return result(rw, self, NULL);

@@ -350,20 +350,10 @@ bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   return true;
 }
 
-/* The least value of a float dtype: minus infinity, if the dtype has one. */
-static double least_float(DType d) {
-  if (d != DT_FP8E4M3) return -INFINITY;
+Scalar dtype_least(DType d) {
+  if (!dtype_is_float(d)) return (Scalar){.i = dtype_min(d)};
+  if (d != DT_FP8E4M3) return (Scalar){.f = -INFINITY};
   const Narrow *f = &narrows[d - DT_FP8E4M3];
   int nan = (1 << (f->mant + f->exp)) - 1;
-  return -narrow_value(d, (uint16_t)(nan - 1));
-}
-
-Scalar op_identity(Ops op, DType d) {
-  bool f = dtype_is_float(d);
-  switch (op) {
-  case OPS_MUL: return f ? (Scalar){.f = 1} : (Scalar){.i = 1};
-  case OPS_MAX: return f ? (Scalar){.f = least_float(d)} : (Scalar){.i = dtype_min(d)};
-  case OPS_AND: return scalar_round(d, (Scalar){.i = -1});
-  default: return f ? (Scalar){.f = 0} : (Scalar){.i = 0};
-  }
+  return (Scalar){.f = -narrow_value(d, (uint16_t)(nan - 1))};
 }

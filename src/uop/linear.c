@@ -487,25 +487,7 @@ UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
   /* a constant index is a loop of one iteration; any other constant is a value */
   for (int i = 0; i < u->nsrc; i++)
     if (i == 0 || !is_const(u->src[i]) || u->src[i]->dtype != DT_INDEX) src[n++] = u->src[i];
-  if (n == u->nsrc) { /* a reduction of a reduction by the same op becomes one reduction */
-    UOp *x = u->src[0];
-    if (x->op != OPS_REDUCE || x->arg.reduce.op != u->arg.reduce.op || u->nsrc + x->nsrc > 64 ||
-        u->src[1]->op != OPS_RANGE || x->src[1]->op != OPS_RANGE)
-      return NULL;
-    /* if the inner one does not depend on these loops it is computed before them, perhaps for other users,
-     * too */
-    uint64_t own = 0;
-    for (int i = 1; i < u->nsrc; i++)
-      own |= u->src[i]->ranges;
-    if (!(x->ranges & own)) return NULL;
-    src[0] = x->src[0];
-    n = 1;
-    for (int i = 1; i < u->nsrc; i++)
-      src[n++] = u->src[i];
-    for (int i = 1; i < x->nsrc; i++)
-      src[n++] = x->src[i];
-    return uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
-  }
+  if (n == u->nsrc) return NULL;
   return n == 1 ? src[0] : uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
 }
 

@@ -103,6 +103,13 @@ bool is_neutral(const UOp *reduce, const UOp *c) {
   return c->arg.v.f == none.f && signbit(c->arg.v.f) == signbit(none.f);
 }
 
+bool in_loops(const UOp *u, UOpList loops) {
+  uint64_t own = 0;
+  for (int i = 0; i < loops.n; i++)
+    own |= loops.at[i]->ranges;
+  return u->ranges & own;
+}
+
 UOp *uop_answer(UOpStore *st, TgMem *mem, Matcher m, void *ctx, UOp *root) {
   Rewrite rw = {.st = st, .mem = mem, .ctx = ctx, .required = true, .ops = MARKS};
   UOp *u = graph_rewrite(&rw, m, root);

@@ -75,8 +75,9 @@ bool is_neutral(const UOp *reduce, const UOp *c); /* x op c is x, where op is th
 
 static inline bool is_narrow_float(const UOp *x) { return dtype_is_narrow_float((DType)x->dtype); }
 
-bool has_one_value(const UOp *u);   /* its bounds leave only one integer */
-bool fits(const UOp *n, int dtype); /* every value of n is a value of this integer dtype */
+bool in_loops(const UOp *u, UOpList loops); /* whether u depends on one of these loops */
+bool has_one_value(const UOp *u);           /* its bounds leave only one integer */
+bool fits(const UOp *n, int dtype);         /* every value of n is a value of this integer dtype */
 /* Whether a float cast to this integer dtype is the number that a cast to index gives: it never saturates, or
  * saturates at the same ends, as i64 does. */
 bool same_as_index(const UOp *cast);

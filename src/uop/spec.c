@@ -4,6 +4,7 @@
 #include "uop/spec_private.h"
 #include "uop/dims.h"
 #include "uop/matrix.h"
+#include "uop/merge.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -62,10 +63,6 @@ static bool is_address(Check *c, const UOp *u, const UOp *s, const char *what) {
   if (s->lanes != 1) return spec_broken(c, u, "%s has %d lanes", what, s->lanes);
   if (c->kind == GRAPH_LINEAR ? s->dtype == DT_I32 || s->dtype == DT_I64 : s->dtype == DT_INDEX) return true;
   return spec_broken(c, u, "%s is %s, not %s", what, dt(s), c->kind == GRAPH_LINEAR ? "i32 or i64" : "index");
-}
-
-static bool is_reduce_op(int64_t op) {
-  return op == OPS_ADD || op == OPS_MUL || op == OPS_MAX || op == OPS_AND || op == OPS_OR || op == OPS_ADD2;
 }
 
 static bool is_memory(const UOp *u) {
@@ -198,7 +195,7 @@ static bool check_movement(Check *c, const UOp *u) {
 
 static bool check_axes(Check *c, const UOp *u) {
   const Ints *a = u->arg.reduce.axes;
-  if (!is_reduce_op(u->arg.reduce.op) || !a) return spec_broken(c, u, "not a reduction");
+  if (!op_reduces(u->arg.reduce.op) || !a) return spec_broken(c, u, "not a reduction");
   if (!u->src[0]->is_tensor) return spec_broken(c, u, "source has no shape");
   for (int i = 0; i < a->n; i++)
     if (a->v[i] < 0 || a->v[i] >= u->src[0]->shape->n || (i && a->v[i] <= a->v[i - 1]))
@@ -240,7 +237,7 @@ static bool check_gather(Check *c, const UOp *u) {
 
 static bool check_scatter(Check *c, const UOp *u) {
   int64_t op = u->arg.scatter.op;
-  if ((op != OPS_STORE && !is_reduce_op(op)) || u->arg.scatter.how < 0 || u->arg.scatter.how > 3)
+  if ((op != OPS_STORE && !op_reduces(op)) || u->arg.scatter.how < 0 || u->arg.scatter.how > 3)
     return spec_broken(c, u, "combines by nothing known");
   if (u->src[1]->dtype != u->src[0]->dtype)
     return spec_broken(c, u, "%s into %s", dt(u->src[1]), dt(u->src[0]));
@@ -351,7 +348,7 @@ static bool check_index(Check *c, const UOp *u) {
 }
 
 static bool check_reduce(Check *c, const UOp *u) {
-  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return spec_broken(c, u, "not a reduction");
+  if (!op_reduces(u->arg.reduce.op) || u->arg.reduce.axes) return spec_broken(c, u, "not a reduction");
   int n = 0;
   while (n < u->nsrc && u->src[n]->op != OPS_RANGE)
     n++;
@@ -368,7 +365,7 @@ static bool check_reduce(Check *c, const UOp *u) {
 }
 
 static bool check_scan(Check *c, const UOp *u) {
-  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes)
+  if (!op_reduces(u->arg.reduce.op) || u->arg.reduce.axes)
     return spec_broken(c, u, "not a running reduction");
   if (u->src[1]->op != OPS_RANGE || u->src[1]->arg.range.type != AXIS_ORDERED)
     return spec_broken(c, u, "along %s, not an ordered loop", op_name((Ops)u->src[1]->op));
@@ -415,7 +412,7 @@ static bool check_acc(Check *c, const UOp *u) {
   const UOp *to = u->src[0], *v = u->src[1];
   if (!is_reg(c->kind == GRAPH_NEST && is_index(to) ? to->src[0] : to))
     return spec_broken(c, u, "into %s, not a register", op_name((Ops)to->op));
-  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return spec_broken(c, u, "not a reduction");
+  if (!op_reduces(u->arg.reduce.op) || u->arg.reduce.axes) return spec_broken(c, u, "not a reduction");
   if (v->dtype != to->dtype || v->lanes != to->lanes)
     return spec_broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
   return check_list(c, u) && is_void(c, u);

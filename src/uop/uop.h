@@ -74,6 +74,8 @@ typedef union Scalar {
   double f;
 } Scalar;
 
+Scalar dtype_least(DType d); /* minus infinity if the dtype has it */
+
 /* A value rounded to dtype: integers wrap, floats round (f64 stays). */
 Scalar scalar_round(DType d, Scalar v);
 /* Converts between dtypes. Float to integer truncates and saturates, and NaN becomes 0. Conversion to bool is
@@ -361,7 +363,7 @@ static inline uint64_t op_bit(Ops op) {
   return UINT64_C(1) << (own[op] ? own[op] - 1u : NASKED + (unsigned)op % (64 - NASKED));
 }
 
-/* The identity of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0. */
+/* The identity of an op that reduces (merge.c). */
 Scalar op_identity(Ops op, DType d);
 
 /* ---- store: owns and interns nodes. Creating a node returns NULL if out of memory or if a source is NULL,

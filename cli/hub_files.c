@@ -11,7 +11,7 @@
 #include <strings.h>
 
 /* What is wanted of a repository without a gguf file, besides config.json and the weights: the files that
- * io/hf*.c reads, and those that describe them. No star stands for a slash. */
+ * llm/hf*.c reads, and those that describe them. No star stands for a slash. */
 static const char *const folder_files[] = {
     "tokenizer*.json", "generation_config.json",   "special_tokens_map.json",
     "chat_template.*", "preprocessor_config.json", "processor_config.json",

@@ -1,12 +1,13 @@
 /* info.c: `tg info`: prints what is needed to understand a fault: the build, the device, the cache, the
- * environment. `tg info FILE`: prints what a file is and what a model file contains. */
+ * environment. `tg info FILE`: prints what a file is and what a model file, or a model's folder, contains. */
 #include "hub.h"
 #include "info.h"
-#include "tg_io.h"
+#include "tg_llm.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- files of models: names, dtypes, shapes */
 /* ONNX has no signature. A file is ONNX if its name says so, or if it begins with a version (field 1, a small
@@ -18,8 +19,15 @@ static bool is_onnx(const unsigned char *b, size_t n, const char *path) {
   return n && (named || begins);
 }
 
+static bool is_model_folder(const char *path) {
+  char config[4200];
+  return snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config &&
+         !access(config, R_OK);
+}
+
 FileKind info_kind_of(const char *path) {
   unsigned char b[512] = {0};
+  if (is_model_folder(path)) return FOLDER;
   FILE *f = fopen(path, "rb");
   size_t n = f ? fread(b, 1, sizeof b, f) : 0;
   if (f) fclose(f);
@@ -240,13 +248,16 @@ static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool jso
     tg_value_free(head), tg_state_free(s);
     return ok;
   }
-  TgValue *v = kind == GGUF ? tg_gguf_load_file(ctx, path) : tg_torch_load_file(ctx, path);
-  const TgValue *kv = kind == GGUF ? tg_value_get(v, "kv") : NULL;
+  TgValue *v = kind == GGUF     ? tg_gguf_load_file(ctx, path)
+               : kind == FOLDER ? tg_hf_load(ctx, path)
+                                : tg_torch_load_file(ctx, path);
+  const char *name = kind == GGUF ? "gguf" : kind == FOLDER ? "model folder" : "torch checkpoint";
+  const TgValue *kv = kind == TORCH ? NULL : tg_value_get(v, "kv");
   const TgValue *tensors = kv ? tg_value_get(v, "tensors") : v;
   TgState *s = v ? tg_get_state(ctx, tensors, NULL) : NULL;
   bool ok = s != NULL;
   cli_wait_end(wait);
-  if (ok) info_state_lines(path, kind == GGUF ? "gguf" : "torch checkpoint", s, json);
+  if (ok) info_state_lines(path, name, s, json);
   for (size_t i = 0; kv && i < tg_value_count(tensors); i++)
     if (!json && tg_value_kind(tg_value_at(tensors, i)) == TG_KIND_OTHER)
       printf("%-40s  of a type that is not read here\n", tg_value_string(tg_value_key(tensors, i), NULL));
@@ -258,7 +269,7 @@ static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool jso
 
 static int file_info(TgContext *ctx, const char *path, bool json, CliWait *wait) {
   FileKind model = info_kind_of(path);
-  bool torch = model == TORCH, is_state = model == SAFETENSORS || model == GGUF;
+  bool torch = model == TORCH, is_state = model == SAFETENSORS || model == GGUF || model == FOLDER;
   if (model && !torch && !is_state) {
     bool ok = info_file(ctx, path, model, json, wait, &torch);
     if (!torch) return ok ? CLI_OK : tg_error(ctx) ? cli_fail(ctx, "info") : CLI_FAILED;
@@ -346,5 +357,5 @@ const CliCommand command_info = {
     CLI_TAKES(InfoOptions, options),
     .run = run_info,
     .more =
-        "FILE: safetensors, torch, gguf, ONNX (its operators too, and which of them are not here), npy, npz, "
-        "zip, tar, idx, gz, or a graph as TG_DUMP writes it."};
+        "FILE: safetensors, torch, gguf, a folder in Hugging Face's form, ONNX (its operators too, and which "
+        "of them are not here), npy, npz, zip, tar, idx, gz, or a graph as TG_DUMP writes it."};

@@ -3,9 +3,9 @@
 #define TG_CLI_INFO_H
 #include "cli.h"
 
-typedef enum FileKind { NO_MODEL, SAFETENSORS, GGUF, TORCH, ONNX, NPY, ZIP, TAR, IDX, GZIP } FileKind;
+typedef enum FileKind { NO_MODEL, SAFETENSORS, GGUF, TORCH, FOLDER, ONNX, NPY, ZIP, TAR, IDX, GZIP } FileKind;
 
-FileKind info_kind_of(const char *path); /* decided by its first bytes */
+FileKind info_kind_of(const char *path); /* decided by its first bytes; FOLDER: it has a config.json */
 void info_tensor_line(const char *name, TgTensor *t, bool json);
 void info_state_lines(const char *path, const char *kind, const TgState *s, bool json);
 

@@ -96,7 +96,7 @@ void index_free(TgContext *ctx, Index *x);
 /* A tree of values is in blocks of memory that are freed with its root. */
 struct TgValue {
   TgKind kind;
-  uint32_t unused;
+  uint32_t room; /* of a root that grows (tg_value_new): how many values there is memory for */
   int64_t n;
 
   union {

@@ -331,6 +331,106 @@ bool doc_tensor(Doc *d, TgValue *v, TgTensor *t) {
   return state_own(d->tensors, name, strlen(name), t);
 }
 
+/* ---- trees that a program makes */
+TgValue *tg_value_new(TgContext *ctx, TgKind kind) {
+  if (!ctx) return NULL;
+  if (kind != TG_KIND_MAP && kind != TG_KIND_LIST)
+    return ctx_fail(ctx, TG_ERR_VALUE, "value_new: a tree begins with a map or a list"), NULL;
+  Doc *d = doc_new(ctx);
+  if (!d) return NULL;
+  d->root.kind = kind;
+  return &d->root;
+}
+
+/* Whether a value may be added under this key. */
+static bool takes(const TgValue *to, const char *key) {
+  TgContext *ctx = ((const Doc *)to)->ctx;
+  if (to->kind == TG_KIND_MAP)
+    return key || ctx_fail(ctx, TG_ERR_VALUE, "value_put: a value of a map has a key");
+  if (to->kind == TG_KIND_LIST)
+    return !key || ctx_fail(ctx, TG_ERR_VALUE, "value_put: '%.100s': a value of a list has no key", key);
+  return ctx_fail(ctx, TG_ERR_VALUE, "value_put: this is neither a map nor a list");
+}
+
+/* Makes room for one more value and its key, in memory that doubles. What a reader made has exactly the room
+ * that it needs. */
+static bool root_grow(TgValue *to) {
+  enum { FEW = 8 };
+
+  size_t n = (size_t)to->n, room = n < FEW ? FEW : 2 * n;
+  if (n < to->room) return true;
+  TgValue more;
+  if (room > UINT32_MAX || !doc_items((Doc *)to, &more, to->kind, room)) return false;
+  if (n) memcpy(more.u.at, to->u.at, (to->kind == TG_KIND_MAP ? 2 : 1) * n * sizeof more);
+  to->u.at = more.u.at;
+  to->room = (uint32_t)room;
+  return true;
+}
+
+/* Adds a value to a root; its text and its tensor belong to the tree already. */
+static TgStatus root_put(TgValue *to, const char *key, TgValue v) {
+  Doc *d = (Doc *)to;
+  if (!takes(to, key)) return tg_error(d->ctx);
+  TgValue name;
+  bool ok = root_grow(to) && (!key || doc_string(d, &name, key, strlen(key)));
+  if (!ok) return tg_error(d->ctx) ? tg_error(d->ctx) : TG_ERR_NOMEM;
+  TgValue *at = to->u.at + (key ? 2 : 1) * to->n++;
+  if (key) *at++ = name;
+  *at = v;
+  return TG_OK;
+}
+
+TgStatus tg_value_put_int(TgValue *to, const char *key, int64_t v) {
+  return to ? root_put(to, key, (TgValue){.kind = TG_KIND_INT, .u.i = v}) : TG_ERR_NOMEM;
+}
+
+TgStatus tg_value_put_bool(TgValue *to, const char *key, bool v) {
+  return to ? root_put(to, key, (TgValue){.kind = TG_KIND_BOOL, .u.i = v}) : TG_ERR_NOMEM;
+}
+
+TgStatus tg_value_put_float(TgValue *to, const char *key, double v) {
+  return to ? root_put(to, key, (TgValue){.kind = TG_KIND_FLOAT, .u.f = v}) : TG_ERR_NOMEM;
+}
+
+TgStatus tg_value_put_string(TgValue *to, const char *key, const char *s, size_t nbytes) {
+  TgValue v;
+  if (!to) return TG_ERR_NOMEM;
+  Doc *d = (Doc *)to;
+  if (!s && nbytes) return ctx_fail(d->ctx, TG_ERR_VALUE, "value_put: no text"), tg_error(d->ctx);
+  if (!doc_string(d, &v, s, nbytes)) return tg_error(d->ctx) ? tg_error(d->ctx) : TG_ERR_NOMEM;
+  return root_put(to, key, v);
+}
+
+TgStatus tg_value_put_tensor(TgValue *to, const char *key, TgTensor *t) {
+  TgValue v;
+  if (!to) return TG_ERR_NOMEM;
+  Doc *d = (Doc *)to;
+  if (!t || tg_context(t) != d->ctx)
+    ctx_fail(d->ctx, TG_ERR_VALUE, t ? "value_put: a tensor of another context" : "value_put: no tensor");
+  else if (takes(to, key) && doc_tensor(d, &v, t))
+    return root_put(to, key, v);
+  return tg_error(d->ctx);
+}
+
+TgStatus tg_value_put_tree(TgValue *to, const char *key, TgValue *tree) {
+  if (!to) return TG_ERR_NOMEM;
+  Doc *d = (Doc *)to, *more = (Doc *)tree;
+  if (!tree || tree == to || more->ctx != d->ctx) {
+    ctx_fail(d->ctx, TG_ERR_VALUE,
+             tree ? "value_put: the tree itself, or one of another context" : "value_put: no tree");
+    return tg_error(d->ctx);
+  }
+  TgStatus failed = root_put(to, key, *tree);
+  if (failed) return failed;
+  *tree = (TgValue){0}; /* so that nothing can be added to what is no root any more */
+  Doc *last = more;
+  while (last->more)
+    last = last->more;
+  last->more = d->more;
+  d->more = more;
+  return TG_OK;
+}
+
 TgKind tg_value_kind(const TgValue *v) { return v ? v->kind : TG_KIND_NONE; }
 
 int64_t tg_value_int(const TgValue *v) {

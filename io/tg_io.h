@@ -61,6 +61,20 @@ TG_API const TgValue *tg_value_key(const TgValue *v, size_t i); /* of a map: a s
 TG_API const TgValue *tg_value_get(const TgValue *v, const char *key); /* of a map */
 /* a tree that a reader returned, with its tensors. root may be NULL */
 TG_API void tg_value_free(TgValue *root);
+/* ---- making a tree, as a reader of a format of your own does. tg_value_new: an empty TG_KIND_MAP or
+ * TG_KIND_LIST. tg_value_put_* add a value to a tree that it or a reader returned: to a map behind its other
+ * values (of equal keys tg_value_get finds the first), to a list, whose values have key NULL, at its end.
+ * Texts are copied. A tensor stays yours, and is kept until the tree is freed. A tree that is put becomes
+ * part of `to`: its own pointer may no longer be used, nor freed. Errors: TG_ERR_NOMEM (also if `to` is
+ * NULL); TG_ERR_VALUE: `to` is no map or list, a key is missing or too many, there is no tensor or tree, or
+ * it is of another context; what was to be put is then still yours. */
+TG_API TgValue *tg_value_new(TgContext *ctx, TgKind kind);
+TG_API TgStatus tg_value_put_int(TgValue *to, const char *key, int64_t v);
+TG_API TgStatus tg_value_put_bool(TgValue *to, const char *key, bool v);
+TG_API TgStatus tg_value_put_float(TgValue *to, const char *key, double v);
+TG_API TgStatus tg_value_put_string(TgValue *to, const char *key, const char *s, size_t nbytes);
+TG_API TgStatus tg_value_put_tensor(TgValue *to, const char *key, TgTensor *t);
+TG_API TgStatus tg_value_put_tree(TgValue *to, const char *key, TgValue *tree);
 /* The tensors of a tree under dotted names, made of keys of maps and numbers of lists; other values are
  * left out. The tensors stay the tree's. prefix may be NULL. */
 TG_API TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix);
@@ -218,17 +232,6 @@ TG_API TgTensor *tg_packed_values(const TgPacked *p);
 TG_API TgTensor *tg_packed_linear(TgTensor *x, const TgPacked *p, int64_t bits);
 TG_API TgTensor *tg_packed_experts(TgTensor *x, const TgPacked *p, TgTensor *chosen, int64_t rows,
                                    int64_t bits);
-/* Loads a folder of a language model as Hugging Face has it: config.json, model.safetensors or its shards,
- * and tokenizer.json and tokenizer_config.json if they exist. Returns the map that a gguf file of the
- * model would give, without places; "rope.halves" says that q and k have the halves of a head one after
- * the other. model_type llama, mistral, mixtral, smollm3, qwen2, qwen3, qwen2_moe, qwen3_moe, gpt_oss,
- * phi3, glm4, gpt2, gemma, gemma2, gemma3_text; tokenizers of byte pairs, unigrams, WordPiece. Weights are
- * views of the files, except experts that are a tensor each, and gpt_oss' packed experts: these are put
- * together in memory. NULL: TG_ERR_IO; TG_ERR_VALUE: what is not supported, by name. */
-TG_API TgValue *tg_hf_load(TgContext *ctx, const char *path);
-/* Of such a folder whose model reads pictures, too (model_type llava, gemma3, idefics3, smolvlm; tg_hf_load gives
- * its language model), what does: the map that a mmproj gguf file of it would give. Errors as above. */
-TG_API TgValue *tg_hf_load_vision(TgContext *ctx, const char *path);
 TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
 /* Encodes n values at x as a ggml type, into nbytes at out, which must be the size of the encoding: F32,
  * F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K. TG_ERR_VALUE: another type, n is not a multiple

@@ -1,5 +1,5 @@
-/* tg_llm.h: language models in gguf files: tokenizers, models with their caches, samplers, grammars and chat
- * templates. It is built on tg.h, tg_nn.h and tg_io.h alone.
+/* tg_llm.h: language models in gguf files and in Hugging Face's folders: tokenizers, models with their
+ * caches, samplers, grammars and chat templates. It is built on tg.h, tg_nn.h and tg_io.h alone.
  *
  * A file is not trusted: every count, shape and id is checked, and an error (TG_ERR_VALUE) describes what is
  * wrong. Free a tokenizer, a model, a sampler or a template before its context is closed. Texts are UTF-8;
@@ -73,6 +73,18 @@ TG_API const char *tg_detokenizer_put(TgDetokenizer *d, int64_t id, size_t *nbyt
 /* The rest of the text: U+FFFD if the last character was never completed, otherwise "". */
 TG_API const char *tg_detokenizer_end(TgDetokenizer *d, size_t *nbytes);
 TG_API void tg_detokenizer_free(TgDetokenizer *d); /* NULL is fine */
+
+/* ---- model folders as Hugging Face has them: config.json, model.safetensors or its shards, and
+ * tokenizer.json and tokenizer_config.json if they exist. tg_hf_load returns the map that a gguf file of the
+ * model would give (tg_gguf_load), without places; "rope.halves" says that q and k have the halves of a head
+ * one after the other. docs/llm.md lists the values of model_type; the tokenizers are byte pairs, unigrams
+ * and WordPiece. Weights are views of the files, except experts that are a tensor each, and gpt_oss' packed
+ * experts: these are put together in memory. Of a folder whose model reads pictures, too (model_type llava,
+ * gemma3, idefics3, smolvlm), it returns the language model; tg_hf_load_vision returns what reads them: the
+ * map that a mmproj gguf file would give. tg_value_free frees a map. NULL: TG_ERR_IO; TG_ERR_VALUE: what is
+ * not supported, by name, or a build without jansson. */
+TG_API TgValue *tg_hf_load(TgContext *ctx, const char *path);
+TG_API TgValue *tg_hf_load_vision(TgContext *ctx, const char *path);
 
 /* ---- models: tg_llm_architecture lists the architectures. Decoders continue texts: llama (Llama 2 and 3,
  * Mistral, SmolLM; Mixtral by its experts), qwen2, qwen3, gemma3, phi3, deepseek2, gpt-oss and more.

@@ -634,6 +634,16 @@ static void files(void **state) {
   assert_non_null(tg_value_string(tg_value_key(header, 0), NULL));
   tg_value_free(header);
 
+  TgValue *tree = tg_value_new(ctx, TG_KIND_MAP), *names = tg_value_new(ctx, TG_KIND_LIST);
+  tg_value_put_string(names, NULL, "cat", 3);
+  tg_value_put_tree(tree, "names", names);
+  tg_value_put_int(tree, "width", 28);
+  tg_value_put_bool(tree, "grey", true);
+  tg_value_put_float(tree, "mean", 0.5);
+  tg_value_put_tensor(tree, "w", T("[1.0, 2]"));
+  assert_int_equal(tg_value_count(tree), 5);
+  tg_value_free(tree);
+
   tg_load_state(saved, read, .partial = true);
   assert_int_equal(tg_state_count(read), 1);
   assert_non_null(tg_get_parameters(read)[0]);

@@ -454,6 +454,11 @@ static void test_info_files(void **state) {
   assert_int_equal(run(TG "run i.tar"), 1), says("an archive");
   assert_int_equal(run("printf GGUF > w.gguf; " TG "run w.gguf"), 1), says("a gguf file: --prompt TEXT");
   assert_int_equal(run(TG "info /nonexistent"), 1), says("cannot read");
+  assert_int_equal(run(TG "info ."), 1), says("cannot read .: Is a directory");
+  assert_int_equal(run(TG "info '" TG_TESTS "/goldens/llm/hf/llama'"), 0), says("model folder, "),
+      says("blk.0.attn_q.weight"), says("general.architecture"), says("\"llama\"");
+  assert_int_equal(run("mkdir f; echo '{}' > f/config.json; " TG "info f"), 1),
+      says("config.json: model_type '' is not read here");
   char a[600];
   if (!data("npz/stored.npz", a)) skip();
   assert_int_equal(run(TG "info %s", a), 0), says("npz, 2 tensors"), says("a.npy"), says("(2, 3, 4)");

@@ -2,8 +2,8 @@
  * tensors, or into JSON; some parts are changed, and the whole is put together again, so that damage gets
  * past the first check. What comes of it is an error that says something, or a model: its tokens are within
  * the vocabulary, and its logits by single tokens are those by a block. No allocation is larger than a small
- * file can ask for, and a call that does not end is ended by the alarm. N=200000: so many ways each, from
- * the one that FIRST says. */
+ * file can ask for, and a call that does not end is ended by the alarm. Memory that ends while a right folder is
+ * read is told. N=200000: so many ways each, from the one that FIRST says. */
 #define _GNU_SOURCE
 #include "llm/made.h"
 #include <math.h>
@@ -75,23 +75,32 @@ static const char *const texts[] = {"",
 
 static const char *odd_text(void) { return texts[below(sizeof texts / sizeof *texts)]; }
 
-/* ---- memory: what is asked for at once */
+/* ---- memory: what is asked for at once, how often that is still granted, and the blocks that are held */
 static size_t largest;
+static int64_t granted = INT64_MAX, held;
+
+static bool is_granted(size_t n) {
+  if (n > largest) largest = n;
+  return n <= LARGEST_REQUEST && granted-- > 0;
+}
 
 static void *capped_allocate(size_t n, void *user) {
   (void)user;
-  if (n > largest) largest = n;
-  return n > LARGEST_REQUEST ? NULL : malloc(n ? n : 1);
+  void *p = is_granted(n) ? malloc(n ? n : 1) : NULL;
+  held += p != NULL;
+  return p;
 }
 
 static void *capped_reallocate(void *p, size_t n, void *user) {
   (void)user;
-  if (n > largest) largest = n;
-  return n > LARGEST_REQUEST ? NULL : realloc(p, n ? n : 1);
+  void *more = is_granted(n) ? realloc(p, n ? n : 1) : NULL;
+  held += more && !p;
+  return more;
 }
 
 static void capped_release(void *p, void *user) {
   (void)user;
+  held -= p != NULL;
   free(p);
 }
 
@@ -915,8 +924,43 @@ static void test_folders(void **s) {
   rmdir("test_llm_damage_files");
 }
 
+/* A right folder, read where memory ends at the n-th allocation, for every n: that is said, or the folder is
+ * read; and all is given back. */
+static void folder_without_memory(TgValue *(*load)(TgContext *, const char *)) {
+  bool whole = false;
+  context_new();
+  for (int64_t n = 0; !whole; n++) {
+    granted = n;
+    TgValue *v = load(C, "test_llm_damage_files");
+    granted = INT64_MAX;
+    whole = v != NULL;
+    if (tg_error(C) != (whole ? TG_OK : TG_ERR_NOMEM))
+      fail_msg("%s, %d allocations: %s", doing, (int)n, tg_errmsg(C));
+    tg_value_free(v);
+    tg_clear_error(C);
+  }
+  tg_close(C);
+  C = NULL;
+  if (held) fail_msg("%s: %d blocks are left", doing, (int)held);
+}
+
+static void test_folders_without_memory(void **s) {
+  (void)s;
+  static const char *const each[] = {"llama", "mixtral", "words", "unigram", "../vision/hf-gemma3"};
+  Folder f = {.text = {NULL}};
+  for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+    folder_put(each[i], &f);
+    doing = each[i];
+    folder_without_memory(tg_hf_load);
+    if (strstr(doing, "vision/")) folder_without_memory(tg_hf_load_vision);
+  }
+  folder_put(NULL, &f);
+  rmdir("test_llm_damage_files");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_gguf), cmocka_unit_test(test_towers),
-                                     cmocka_unit_test(test_folders)};
+                                     cmocka_unit_test(test_folders),
+                                     cmocka_unit_test(test_folders_without_memory)};
   return cmocka_run_group_tests(tests, open_it, close_it);
 }

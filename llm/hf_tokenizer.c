@@ -9,8 +9,6 @@
 enum { LARGEST_VOCABULARY = 1 << 22 };
 
 /* ---- the tokenizer */
-enum { NORMAL = 1, UNKNOWN, CONTROL, USER, UNUSED, BYTE }; /* tokenizer.ggml.token_type */
-
 /* The kinds of tokenizers that tokenizer.json describes; `kinds` has their names in gguf files. */
 typedef enum Kind { BYTE_PAIRS, PIECE_PAIRS, UNIGRAMS, WORDS } Kind;
 
@@ -19,7 +17,7 @@ static const char *const kinds[] = {"gpt2", "llama", "t5", "bert"};
 typedef struct Vocabulary {
   Kind kind;
   const char **text;
-  int32_t *type;
+  int32_t *type; /* TOKEN_NORMAL .., as tokenizer.ggml.token_type has them */
   float *score;
   size_t n;
 } Vocabulary;
@@ -87,7 +85,7 @@ static bool scored_read(HfFolder *f, Vocabulary *v, const json_t *model) {
     v->score[i] = (float)json_number_value(score);
     bool byte = strlen(text) == 6 && !strncmp(text, "<0x", 3);
     bool unknown = json_integer_value(json_object_get(model, "unk_id")) == (json_int_t)i;
-    v->type[i] = byte ? BYTE : unknown ? UNKNOWN : NORMAL;
+    v->type[i] = byte ? TOKEN_BYTE : unknown ? TOKEN_UNKNOWN : TOKEN_NORMAL;
   }
   return true;
 }
@@ -101,7 +99,7 @@ static bool tokens_read(HfFolder *f, Vocabulary *v) {
   if (v->kind == UNIGRAMS && !scored_read(f, v, model)) return false;
   json_object_foreach(json_object_get(model, "vocab"), text, id) {
     bool byte = pieces && strlen(text) == 6 && !strncmp(text, "<0x", 3);
-    int type = byte ? BYTE : pieces && !strcmp(text, unknown) ? UNKNOWN : NORMAL;
+    int type = byte ? TOKEN_BYTE : pieces && !strcmp(text, unknown) ? TOKEN_UNKNOWN : TOKEN_NORMAL;
     if (!token_put(f, v, text, id, type)) return false;
   }
   json_array_foreach(json_object_get(f->tokenizer, "added_tokens"), i, added) {
@@ -110,7 +108,7 @@ static bool tokens_read(HfFolder *f, Vocabulary *v) {
     text = hf_text_of(added, "content", "");
     if (pieces && !strcmp(text, unknown)) continue;
     if (v->kind == UNIGRAMS && json_equal(at, json_object_get(model, "unk_id"))) continue;
-    if (!token_put(f, v, text, at, special ? CONTROL : USER)) return false;
+    if (!token_put(f, v, text, at, special ? TOKEN_CONTROL : TOKEN_USER)) return false;
   }
   return true;
 }
@@ -131,45 +129,50 @@ static bool merge_of(const json_t *m, const char **a, size_t *na, const char **b
   return true;
 }
 
+/* Writes the texts of merge m to `both`, with `between` between them. */
+static bool merge_write(HfFolder *f, const json_t *m, const char *between, LlmText *both) {
+  const char *a, *b;
+  size_t na;
+  if (!merge_of(m, &a, &na, &b)) return hf_bad(f, "tokenizer.json: a merge of other than two texts%s", "");
+  both->n = 0;
+  llm_put(both, a, na);
+  llm_put(both, between, strlen(between));
+  llm_put(both, b, strlen(b));
+  return !both->bad;
+}
+
 /* Writes the merges of byte-level pairs as gguf files have them: both texts with a blank between. */
 static bool merges_put(HfFolder *f, const json_t *merges) {
-  TgValue *to = hf_pair_put(f, &f->kv, "tokenizer.ggml.merges");
-  size_t n = json_array_size(merges), i;
+  TgValue *list = tg_value_new(f->ctx, TG_KIND_LIST);
+  LlmText both = {.ctx = f->ctx};
+  bool ok = list != NULL;
+  size_t i;
   json_t *m;
-  if (!to || !doc_items(f->d, to, TG_KIND_LIST, n)) return false;
   json_array_foreach(merges, i, m) {
-    const char *a, *b;
-    size_t na;
-    if (!merge_of(m, &a, &na, &b)) return hf_bad(f, "tokenizer.json: a merge of other than two texts%s", "");
-    char *both = malloc(na + strlen(b) + 2);
-    if (both) sprintf(both, "%.*s %s", (int)na, a, b);
-    bool ok = both && doc_string(f->d, &to->u.at[i], both, strlen(both));
-    free(both);
-    if (!ok) return false;
+    ok = ok && merge_write(f, m, " ", &both) && !tg_value_put_string(list, NULL, both.at, both.n);
   }
-  return true;
+  tg_free(f->ctx, both.at);
+  return hf_kv_list(f, "tokenizer.ggml.merges", list, ok);
 }
 
 /* SentencePiece's scores: the earlier a merge, the higher the score of its result; a token that no merge
  * gives has the lowest score. */
 static bool scores_of(HfFolder *f, const json_t *model, Vocabulary *v) {
   const json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
+  LlmText both = {.ctx = f->ctx};
+  bool ok = true;
   size_t i;
   json_t *m;
   for (i = 0; i < v->n; i++)
     v->score[i] = -(float)json_array_size(merges) - 1;
   json_array_foreach(merges, i, m) {
-    const char *a, *b;
-    size_t na;
-    if (!merge_of(m, &a, &na, &b)) return hf_bad(f, "tokenizer.json: a merge of other than two texts%s", "");
-    char *both = malloc(na + strlen(b) + 1);
-    if (both) sprintf(both, "%.*s%s", (int)na, a, b);
-    const json_t *id = both ? json_object_get(vocab, both) : NULL;
+    ok = ok && merge_write(f, m, "", &both);
+    const json_t *id = ok ? json_object_get(vocab, both.at) : NULL;
     json_int_t at = json_integer_value(id);
     if (id && at >= 0 && (size_t)at < v->n && v->score[at] < -(float)i) v->score[at] = -(float)i;
-    free(both);
   }
-  return true;
+  tg_free(f->ctx, both.at);
+  return ok;
 }
 
 /* Lists of several patterns that have a name, recognised by the beginnings of the first three. */
@@ -216,31 +219,33 @@ static bool patterns_put(HfFolder *f) {
 
 /* WordPiece. gguf files mark the beginning of a word, whereas tokenizer.json marks the continuation of
  * one, by "##". */
-static bool word_put(HfFolder *f, TgValue *to, const char *text) {
+static bool word_put(HfFolder *f, TgValue *list, LlmText *marked, const char *text) {
   const json_t *model = json_object_get(f->tokenizer, "model");
   const char *on = hf_text_of(model, "continuing_subword_prefix", "##");
   size_t n = strlen(text), skip = strlen(on);
-  if (skip && !strncmp(text, on, skip)) return doc_string(f->d, to, text + skip, n - skip);
-  char *marked = malloc(n + 4);
-  if (marked) sprintf(marked, "\xe2\x96\x81%s", text);
-  bool ok = marked && doc_string(f->d, to, marked, n + 3);
-  free(marked);
-  return ok;
+  if (skip && !strncmp(text, on, skip)) return !tg_value_put_string(list, NULL, text + skip, n - skip);
+  marked->n = 0;
+  llm_put(marked, "\xe2\x96\x81", 3);
+  llm_put(marked, text, n);
+  return !marked->bad && !tg_value_put_string(list, NULL, marked->at, marked->n);
 }
 
 static bool vocabulary_put(HfFolder *f, const Vocabulary *v) {
-  TgValue *to = hf_pair_put(f, &f->kv, "tokenizer.ggml.tokens");
+  TgValue *list = tg_value_new(f->ctx, TG_KIND_LIST);
+  LlmText marked = {.ctx = f->ctx};
   char unused[32];
-  if (!to || !doc_items(f->d, to, TG_KIND_LIST, v->n)) return false;
-  for (size_t i = 0; i < v->n; i++) {
+  bool ok = list != NULL;
+  for (size_t i = 0; ok && i < v->n; i++) {
     snprintf(unused, sizeof unused, "[UNUSED%zu]", i);
     const char *text = v->text[i] ? v->text[i] : unused;
-    if (!v->text[i]) v->type[i] = UNUSED;
-    bool ok = v->kind == WORDS && v->type[i] == NORMAL ? word_put(f, &to->u.at[i], text)
-                                                       : doc_string(f->d, &to->u.at[i], text, strlen(text));
-    if (!ok) return false;
+    if (!v->text[i]) v->type[i] = TOKEN_UNUSED;
+    ok = v->kind == WORDS && v->type[i] == TOKEN_NORMAL
+             ? word_put(f, list, &marked, text)
+             : !tg_value_put_string(list, NULL, text, strlen(text));
   }
-  return hf_kv_tensor(f, "tokenizer.ggml.token_type", v->type, TG_I32, (int64_t)v->n);
+  tg_free(f->ctx, marked.at);
+  return hf_kv_list(f, "tokenizer.ggml.tokens", list, ok) &&
+         hf_kv_tensor(f, "tokenizer.ggml.token_type", v->type, TG_I32, (int64_t)v->n);
 }
 
 /* The text of the special token that tokenizer_config.json names, or NULL. */
@@ -317,7 +322,7 @@ static bool is_added(const HfFolder *f, const char *key, const char *name, bool 
 
 /* Writes the chat template: a file of its own, a text, or the one of several that is named default. */
 static bool template_put(HfFolder *f) {
-  char path[LONGEST_PATH];
+  char path[LLM_PATH];
   json_t *t = json_object_get(f->about, "chat_template"), *each;
   size_t i;
   const char *text = json_string_value(t);
@@ -326,7 +331,7 @@ static bool template_put(HfFolder *f) {
   }
   if (!hf_is_there(f, "chat_template.jinja")) return !text || hf_kv_text(f, "tokenizer.chat_template", text);
   if (!hf_path_of(f, "chat_template.jinja", path)) return false;
-  TgTensor *file = file_tensor(f->ctx, path);
+  TgTensor *file = tg_from_file(f->ctx, path, TG_U8, TG_SHAPE(-1));
   int64_t n = file ? tg_numel(file) : -1;
   char *all = n >= 0 && n < 1 << 24 ? tg_alloc(f->ctx, (size_t)n + 1) : NULL;
   bool ok = all && !tg_read(file, all, (size_t)n) && hf_kv_text(f, "tokenizer.chat_template", all);

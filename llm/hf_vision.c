@@ -312,7 +312,7 @@ static bool tower_read(HfFolder *f) {
 TgValue *tg_hf_load_vision(TgContext *ctx, const char *path) { return hf_tree(ctx, path, tower_read); }
 #else
 TgValue *tg_hf_load_vision(TgContext *ctx, const char *path) {
-  if (ctx && path) ctx_fail(ctx, TG_ERR_VALUE, "hf: %.400s: this build reads no JSON (jansson)", path);
+  if (ctx && path) llm_fail(ctx, TG_ERR_VALUE, "hf: %.400s: this build reads no JSON (jansson)", path);
   return NULL;
 }
 #endif

@@ -1,18 +1,10 @@
 /* hf_private.h: a model folder of Hugging Face while it is read: shared by hf.c (numbers), hf_tensors.c,
- * hf_tokenizer.c and hf_vision.c. */
+ * hf_tokenizer.c and hf_vision.c. In: files of the folder. Out: two maps, of key-values and of tensors. */
 #ifndef TG_HF_PRIVATE_H
 #define TG_HF_PRIVATE_H
-#include "io_private.h"
+#include "model_private.h"
 #ifdef TG_HAVE_JANSSON
 #include <jansson.h>
-
-enum { LONGEST_PATH = 4096 };
-
-/* The pairs of a map under construction. */
-typedef struct HfPairs {
-  TgValue *at; /* key, value, key, value */
-  size_t n, cap;
-} HfPairs;
 
 typedef struct HfNamed {
   const char *hf, *gguf;
@@ -51,11 +43,10 @@ typedef bool (*HfTake)(HfFolder *f, const char *name, TgTensor *t);
 
 struct HfFolder {
   TgContext *ctx;
-  Doc *d;
   const char *path;
   const char *arch;
   json_t *config, *tokenizer, *about; /* about: tokenizer_config.json; NULL: none */
-  HfPairs kv, tensors;
+  TgValue *kv, *tensors;              /* maps under construction */
   const HfType *type;
   bool ranks; /* the model ranks texts, by a classifier's head or by its answer */
   bool sees;  /* config is the text_config of a model that also reads pictures */
@@ -67,20 +58,21 @@ struct HfFolder {
 /* Records an error; form is a printf format with one "%s" for a. Returns false. */
 bool hf_bad(const HfFolder *f, const char *form, const char *a);
 
-/* Add key-values to the tree that a gguf file would give. They return false (NULL) if out of memory. */
-TgValue *hf_pair_put(HfFolder *f, HfPairs *p, const char *key);
+/* Add key-values to the tree that a gguf file would give. They return false on an error. */
 bool hf_kv_int(HfFolder *f, const char *key, int64_t v);
 bool hf_kv_bool(HfFolder *f, const char *key, bool v);
 bool hf_kv_real(HfFolder *f, const char *key, double v);
 bool hf_kv_text(HfFolder *f, const char *key, const char *v);
 bool hf_kv_tensor(HfFolder *f, const char *key, const void *data, TgDType d, int64_t n);
+/* list: of tg_value_new, and then of the tree; ok false: it is freed instead */
+bool hf_kv_list(HfFolder *f, const char *key, TgValue *list, bool ok);
 
 bool hf_tensor_put(HfFolder *f, const char *name, TgTensor *t);
 
 /* Reads a JSON object of the folder. If there is no such file, *to stays NULL, which is an error if must.
  * flags: of jansson. */
 bool hf_json_read(const HfFolder *f, const char *name, bool must, size_t flags, json_t **to);
-bool hf_path_of(const HfFolder *f, const char *name, char path[LONGEST_PATH]);
+bool hf_path_of(const HfFolder *f, const char *name, char path[LLM_PATH]);
 bool hf_is_there(const HfFolder *f, const char *name);
 /* The text of that key, or `otherwise` if it is not there. */
 const char *hf_text_of(const json_t *o, const char *key, const char *otherwise);

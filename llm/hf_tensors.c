@@ -204,7 +204,7 @@ static bool translated(const HfFolder *f, const char *name, char to[64]) {
 
 /* ---- tensors that are put together after all shards are read */
 static bool part_put(HfFolder *f, const char *name, int64_t index, TgTensor *t) {
-  HfPart *at = io_grow(f->ctx, f->part, f->nparts, &f->parts_cap, sizeof *at);
+  HfPart *at = llm_grow(f->ctx, f->part, f->nparts, 1, &f->parts_cap, sizeof *at);
   if (!at) return false;
   f->part = at;
   at += f->nparts++;
@@ -458,7 +458,7 @@ bool hf_text_take(HfFolder *f, const char *name, TgTensor *t) {
 }
 
 static bool shard_read(HfFolder *f, const char *name) {
-  char path[LONGEST_PATH];
+  char path[LLM_PATH];
   if (strchr(name, '/')) return hf_bad(f, "a shard in another folder: '%.100s'", name);
   if (!hf_path_of(f, name, path)) return false;
   TgState *s = tg_safe_load_file(f->ctx, path);

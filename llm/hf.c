@@ -11,68 +11,42 @@
 bool hf_bad(const HfFolder *f, const char *form, const char *a) {
   char what[300];
   snprintf(what, sizeof what, form, a);
-  return ctx_fail(f->ctx, TG_ERR_VALUE, "hf: %.400s: %s", f->path, what);
+  return llm_fail(f->ctx, TG_ERR_VALUE, "hf: %.400s: %s", f->path, what);
 }
 
 /* ---- the tree */
-TgValue *hf_pair_put(HfFolder *f, HfPairs *p, const char *key) {
-  TgValue *at = io_grow(f->ctx, p->at, p->n, &p->cap, 2 * sizeof *at);
-  if (!at) return NULL;
-  p->at = at;
-  at += 2 * p->n;
-  memset(at, 0, 2 * sizeof *at);
-  if (!doc_string(f->d, at, key, strlen(key))) return NULL;
-  p->n++;
-  return at + 1;
-}
+bool hf_kv_int(HfFolder *f, const char *key, int64_t v) { return !tg_value_put_int(f->kv, key, v); }
 
-bool hf_kv_int(HfFolder *f, const char *key, int64_t v) {
-  TgValue *to = hf_pair_put(f, &f->kv, key);
-  if (to) *to = (TgValue){.kind = TG_KIND_INT, .u.i = v};
-  return to != NULL;
-}
+bool hf_kv_bool(HfFolder *f, const char *key, bool v) { return !tg_value_put_bool(f->kv, key, v); }
 
-bool hf_kv_bool(HfFolder *f, const char *key, bool v) {
-  TgValue *to = hf_pair_put(f, &f->kv, key);
-  if (to) *to = (TgValue){.kind = TG_KIND_BOOL, .u.i = v};
-  return to != NULL;
-}
-
-bool hf_kv_real(HfFolder *f, const char *key, double v) {
-  TgValue *to = hf_pair_put(f, &f->kv, key);
-  if (to) *to = (TgValue){.kind = TG_KIND_FLOAT, .u.f = v};
-  return to != NULL;
-}
+bool hf_kv_real(HfFolder *f, const char *key, double v) { return !tg_value_put_float(f->kv, key, v); }
 
 bool hf_kv_text(HfFolder *f, const char *key, const char *v) {
-  TgValue *to = hf_pair_put(f, &f->kv, key);
-  return to && doc_string(f->d, to, v, strlen(v));
+  return !tg_value_put_string(f->kv, key, v, strlen(v));
 }
 
 bool hf_kv_tensor(HfFolder *f, const char *key, const void *data, TgDType d, int64_t n) {
-  TgValue *to = hf_pair_put(f, &f->kv, key);
-  return to && doc_tensor(f->d, to, tg_from(f->ctx, data, d, TG_SHAPE(n)));
+  TgTensor *t = tg_from(f->ctx, data, d, TG_SHAPE(n));
+  return t && !tg_value_put_tensor(f->kv, key, t);
+}
+
+bool hf_kv_list(HfFolder *f, const char *key, TgValue *list, bool ok) {
+  ok = ok && list && !tg_value_put_tree(f->kv, key, list);
+  if (!ok) tg_value_free(list);
+  return ok;
 }
 
 bool hf_tensor_put(HfFolder *f, const char *name, TgTensor *t) {
-  TgValue *to = hf_pair_put(f, &f->tensors, name);
-  return to && doc_tensor(f->d, to, t);
-}
-
-static bool map_put(HfFolder *f, TgValue *to, const HfPairs *p) {
-  if (!doc_items(f->d, to, TG_KIND_MAP, p->n)) return false;
-  if (p->n) memcpy(to->u.at, p->at, 2 * p->n * sizeof *p->at);
-  return true;
+  return t && !tg_value_put_tensor(f->tensors, name, t);
 }
 
 /* ---- files of the folder */
-bool hf_path_of(const HfFolder *f, const char *name, char path[LONGEST_PATH]) {
-  return snprintf(path, LONGEST_PATH, "%s/%s", f->path, name) < LONGEST_PATH ||
-         hf_bad(f, "the path is too long", "");
+bool hf_path_of(const HfFolder *f, const char *name, char path[LLM_PATH]) {
+  return snprintf(path, LLM_PATH, "%s/%s", f->path, name) < LLM_PATH || hf_bad(f, "the path is too long", "");
 }
 
 bool hf_is_there(const HfFolder *f, const char *name) {
-  char path[LONGEST_PATH];
+  char path[LLM_PATH];
   FILE *file = hf_path_of(f, name, path) ? fopen(path, "rb") : NULL;
   if (file) fclose(file);
   return file != NULL;
@@ -80,13 +54,13 @@ bool hf_is_there(const HfFolder *f, const char *name) {
 
 /* If there is no such file, *to stays NULL, which is an error if must. flags: of jansson. */
 bool hf_json_read(const HfFolder *f, const char *name, bool must, size_t flags, json_t **to) {
-  char path[LONGEST_PATH];
+  char path[LLM_PATH];
   json_error_t e;
   if (!hf_path_of(f, name, path)) return false;
   if (!must && !hf_is_there(f, name)) return true;
   *to = json_load_file(path, flags, &e);
   if (json_is_object(*to)) return true;
-  return ctx_fail(f->ctx, *to || hf_is_there(f, name) ? TG_ERR_VALUE : TG_ERR_IO, "hf: %.400s: %s", path,
+  return llm_fail(f->ctx, *to || hf_is_there(f, name) ? TG_ERR_VALUE : TG_ERR_IO, "hf: %.400s: %s", path,
                   *to ? "no JSON object" : e.text);
 }
 
@@ -359,7 +333,8 @@ static bool defaults_put(HfFolder *f) {
       hf_text_of(f->config, "scoring_func", strcmp(f->type->type, "deepseek_v3") ? NULL : "sigmoid");
   if (score && strcmp(score, "sigmoid") && strcmp(score, "softmax"))
     return hf_bad(f, "config.json: scoring_func '%.40s' is not known here", score);
-  if (score && !hf_kv_int(f, key_of(f, "expert_gating_func", key), strcmp(score, "sigmoid") ? 1 : 2))
+  if (score && !hf_kv_int(f, key_of(f, "expert_gating_func", key),
+                          strcmp(score, "sigmoid") ? GATING_SOFTMAX : GATING_SIGMOID))
     return false;
   return !json_is_boolean(norm) || hf_kv_bool(f, key_of(f, "expert_weights_norm", key), json_is_true(norm));
 }
@@ -532,23 +507,21 @@ static bool positions_fit(HfFolder *f) {
   return true;
 }
 
-enum { MEAN = 1, FIRST, LAST, RANK }; /* pooling_type */
-
 /* How sentence-transformers combines the tokens of a text into one vector, as files beside the model say:
  * a bool for each kind, or the name of one. */
 static bool pooling_put(HfFolder *f) {
-  static const char *const kinds[][2] = {[MEAN] = {"pooling_mode_mean_tokens", "mean"},
-                                         [FIRST] = {"pooling_mode_cls_token", "cls"},
-                                         [LAST] = {"pooling_mode_lasttoken", "lasttoken"}};
+  static const char *const kinds[][2] = {[POOL_MEAN] = {"pooling_mode_mean_tokens", "mean"},
+                                         [POOL_FIRST] = {"pooling_mode_cls_token", "cls"},
+                                         [POOL_LAST] = {"pooling_mode_lasttoken", "lasttoken"}};
   char key[128];
   json_t *c = NULL, *v;
   const char *name;
-  int64_t kind = f->ranks ? RANK : 0;
+  int64_t kind = f->ranks ? POOL_RANK : POOL_NONE;
   bool ok = hf_json_read(f, "1_Pooling/config.json", false, 0, &c);
   if (ok && hf_is_there(f, "2_Dense/config.json"))
     ok = hf_bad(f, "2_Dense%s: a layer after pooling is not known here", "");
   json_object_foreach(c, name, v) {
-    int k = LAST;
+    int k = POOL_LAST;
     bool one = !strcmp(name, "pooling_mode");
     const char *is = one ? json_string_value(v) : name;
     if (!ok || !is || (!one && (strncmp(name, "pooling_mode_", 13) || !json_is_true(v)))) continue;
@@ -576,7 +549,7 @@ static bool says_reranker(const char *s) {
 /* A language model that answers whether a document answers a query is stored as any language model. Its
  * name says what it is for: that of the folder, or the first heading of its README. */
 static bool named_reranker(const HfFolder *f) {
-  char path[LONGEST_PATH], line[500];
+  char path[LLM_PATH], line[500];
   size_t n = strlen(f->path);
   while (n && f->path[n - 1] == '/')
     n--;
@@ -598,10 +571,11 @@ static bool labels_put(HfFolder *f) {
   char key[128];
   const json_t *labels = json_object_get(f->config, "id2label");
   if (!f->ranks || json_object_size(labels) != 2) return true;
-  TgValue *to = hf_pair_put(f, &f->kv, key_of(f, "classifier.output_labels", key));
-  if (!to || !doc_items(f->d, to, TG_KIND_LIST, 2)) return false;
+  TgValue *list = tg_value_new(f->ctx, TG_KIND_LIST);
   const char *no = hf_text_of(labels, "0", ""), *yes = hf_text_of(labels, "1", "");
-  return doc_string(f->d, &to->u.at[0], no, strlen(no)) && doc_string(f->d, &to->u.at[1], yes, strlen(yes));
+  bool ok =
+      !tg_value_put_string(list, NULL, no, strlen(no)) && !tg_value_put_string(list, NULL, yes, strlen(yes));
+  return hf_kv_list(f, key_of(f, "classifier.output_labels", key), list, ok);
 }
 
 /* Whether a decoder's tokens see the later ones, too. */
@@ -622,7 +596,7 @@ static bool judged_put(HfFolder *f) {
     return hf_bad(f, "config.json: classifier_activation '%.40s' is not known here", act);
   if (strcmp(of, "cls") && strcmp(of, "mean"))
     return hf_bad(f, "config.json: classifier_pooling '%.40s' is not known here", of);
-  return hf_kv_int(f, key_of(f, "classifier.pooling_type", key), strcmp(of, "mean") ? FIRST : MEAN);
+  return hf_kv_int(f, key_of(f, "classifier.pooling_type", key), strcmp(of, "mean") ? POOL_FIRST : POOL_MEAN);
 }
 
 /* Whether act is one of the names that `usual` lists. */
@@ -665,32 +639,35 @@ static bool text_read(HfFolder *f) {
          && hf_text_split(f) && config_put(f) && hf_tensors_put(f) && hf_tokenizer_put(f);
 }
 
-static bool tree_put(HfFolder *f) {
-  TgValue *root = &f->d->root;
-  return doc_items(f->d, root, TG_KIND_MAP, 2) && doc_string(f->d, &root->u.at[0], "kv", 2) &&
-         map_put(f, &root->u.at[1], &f->kv) && doc_string(f->d, &root->u.at[2], "tensors", 7) &&
-         map_put(f, &root->u.at[3], &f->tensors);
+/* Puts a map into the root, which has it from now on. */
+static bool map_put(TgValue *root, const char *key, TgValue **map) {
+  if (tg_value_put_tree(root, key, *map)) return false;
+  *map = NULL;
+  return true;
 }
 
 TgValue *hf_tree(TgContext *ctx, const char *path, bool (*read)(HfFolder *f)) {
   if (!ctx || !path) return NULL;
-  HfFolder f = {.ctx = ctx, .path = path, .d = doc_new(ctx)};
+  HfFolder f = {.ctx = ctx, .path = path};
+  TgValue *root = tg_value_new(ctx, TG_KIND_MAP);
+  f.kv = tg_value_new(ctx, TG_KIND_MAP);
+  f.tensors = tg_value_new(ctx, TG_KIND_MAP);
   bool ok = false;
-  if (f.d) TG_SCOPE(ctx) {
-      ok = read(&f) && tree_put(&f);
+  if (root && f.kv && f.tensors) TG_SCOPE(ctx) {
+      ok = read(&f) && map_put(root, "kv", &f.kv) && map_put(root, "tensors", &f.tensors);
     }
   json_decref(f.config), json_decref(f.tokenizer), json_decref(f.about);
-  tg_free(ctx, f.kv.at), tg_free(ctx, f.tensors.at);
   hf_parts_free(&f);
-  if (ok) return &f.d->root;
-  doc_free(f.d);
+  tg_value_free(f.kv), tg_value_free(f.tensors);
+  if (ok) return root;
+  tg_value_free(root);
   return NULL;
 }
 
 TgValue *tg_hf_load(TgContext *ctx, const char *path) { return hf_tree(ctx, path, text_read); }
 #else
 TgValue *tg_hf_load(TgContext *ctx, const char *path) {
-  if (ctx && path) ctx_fail(ctx, TG_ERR_VALUE, "hf: %.400s: this build reads no JSON (jansson)", path);
+  if (ctx && path) llm_fail(ctx, TG_ERR_VALUE, "hf: %.400s: this build reads no JSON (jansson)", path);
   return NULL;
 }
 #endif

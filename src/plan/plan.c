@@ -156,6 +156,17 @@ static bool plan_blocks(Plan *p, double trips) {
          (p->c->whole && sums <= (double)TG_MIN(p->c->target->local_bytes, target_copy_most(p->c->target)));
 }
 
+/* Opens the loops around all nests, because the tiles of a nest, and the copies in them, are made anew in each of
+ * their iterations. */
+static void open_around(Plan *p) {
+  for (int r = 0; r < p->c->n; r++) {
+    double trips = p->ext[r];
+    if (!(p->c->around >> r & 1) || trips <= 1) continue;
+    p->ext[r] = 1;
+    open_loop(p, r, trips);
+  }
+}
+
 bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {
   memset(p, 0, offsetof(Plan, level));
   p->blocks = 1;
@@ -186,6 +197,7 @@ bool plan_make(Plan *p, const KernelShape *c, const Taken *t) {
     if (o->op != OPT_TILE || p->ext[o->r] <= (double)o->n) continue;
     double trips = p->ext[o->r] / (double)o->n;
     if (is_summed_over(c, (int)o->r) && !plan_blocks(p, trips)) return false;
+    open_around(p);
     p->ext[o->r] = (double)o->n;
     open_loop(p, (int)o->r, trips);
   }

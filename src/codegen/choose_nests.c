@@ -45,13 +45,16 @@ static bool nest_add(Nests *n, UOp *root, uint64_t own, bool sums) {
   return vec_push(n->k->mem, &n->at.at[i].roots, root);
 }
 
-/* Whether a sum has the very loops of this store, which keeps what is summed: one nest computes both, and
- * takes the opts of the sum, whose loops no VEC can have. */
-static bool with_a_sum(const Nests *n, uint64_t own) {
-  bool with = false;
+/* Whether a sum has the very loops of this store, which keeps what is summed, and their length is unknown. One
+ * nest computes both then, and takes the opts of the sum, whose loops no VEC can have. If the length is known,
+ * they are two nests that are not apart, because the guess has lanes along both already. */
+static bool with_a_sum(const Nests *n, const UOp *store, uint64_t own) {
+  bool with = false, open = false;
+  for (int i = 2; i < store->nsrc; i++)
+    open |= (bit_of(store->src[i]) & own) && !is_const(store->src[i]->src[0]);
   for (size_t i = 0; i < n->at.len; i++)
     with |= n->at.at[i].own == own && n->at.at[i].sums;
-  return with;
+  return with && open;
 }
 
 static bool nests_find(Nests *n) {
@@ -67,7 +70,7 @@ static bool nests_find(Nests *n) {
   for (int i = 0; ok && i < sink->nsrc + (int)f->fills.len; i++) {
     UOp *s = i < sink->nsrc ? sink->src[i] : f->fills.at[i - sink->nsrc];
     uint64_t own = listed_loops(s, 2) & ~n->around;
-    ok = with_a_sum(n, own) || nest_add(n, s, own, false);
+    ok = with_a_sum(n, s, own) || nest_add(n, s, own, false);
   }
   return ok;
 }
@@ -215,6 +218,7 @@ static bool nest_shape(Nests *n, Nest *nest, KernelShape *c, bool *has) {
   if (!*has) return ok;
   c->plain = c->whole = false;
   c->nests = (int)n->at.len;
+  stays_used(c);
   for (int r = 0; r < c->n; r++)
     if (n->around & bit_of(c->range[r])) c->around |= 1u << r;
   for (int a = c->nstore; a < c->naccess; a++)

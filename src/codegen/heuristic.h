@@ -73,6 +73,11 @@ static inline int64_t balanced(int64_t n, int64_t most) {
  * between them are interpolated geometrically. */
 bool kernel_shape(Kernel *k, double at, KernelShape *c);
 
+/* heuristic_cpu.c: whether some buffer that stays is read often enough for its layout to matter: a buffer that
+ * is read a few times takes as long as memory does, whatever its layout. The other buffers get no kept copy,
+ * unless the copy replaces its source. */
+bool stays_used(KernelShape *c);
+
 /* choose_nests.c: replaces *out by lists of the kernel's nests if those cost less together. */
 bool choose_nests(Kernel *k, const Info *f, OptVec *out);
 

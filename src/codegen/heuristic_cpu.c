@@ -363,10 +363,7 @@ static bool cheapest(Kernel *k, const KernelShape *c, int ncores, OptVec *out, d
   return units || cost.cycles == INFINITY || list_named(c, &best, &cost, ncores, k->mem, out);
 }
 
-/* Whether some buffer that stays is read often enough for its layout to matter: a buffer that is read a
- * few times takes as long as memory does, whatever its layout. The other buffers get no kept copy, unless
- * the copy replaces its source. */
-static bool stays_used(KernelShape *c) {
+bool stays_used(KernelShape *c) {
   enum { LEAST_USES = 8 };
 
   bool any = false;
